@@ -1,0 +1,36 @@
+# Each target sets up what it needs; `make run` and `make test` are the two to know.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: run test lint bench soak venv clean
+
+run: $(STAMP)
+	$(BIN)/neuclust run --env movielens-twin --policy neuclust --policy cn-ucb --policy linucb --policy uniform \
+		--policy oracle --rounds 300 --seeds 3 --out results/demo
+
+test: lint
+	$(BIN)/python -m pytest -m "not soak"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)
+	$(BIN)/python -m benchmarks
+
+soak: $(STAMP)
+	$(BIN)/python -m pytest -m soak --timeout=7200
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) results build dist .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,114 @@
+"""The vocabulary: Round, Slate, Feedback, Policy, Environment, and nothing else.
+
+The paper's super arm is a *slate*, its base arm an *arm*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import DataError
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What an agent sees before it chooses: n arms with profiles (n, d), and what is asked for, (d,)."""
+
+    t: int  # 1, 2, ...
+    arm_ids: Tensor  # (n,) int64: the arms offered this round
+    profiles: Tensor  # (n, d) what is known of each arm; what is clustered
+    query: Tensor | None  # (d,) what the round asks for: a movie's genres, a user's tastes
+    slate_size: int  # K
+
+    @property
+    def active(self) -> Tensor:
+        """Columns that can be non-zero in `contexts`, ascending: (q,) int64."""
+        if self.query is None:
+            return torch.arange(self.profiles.shape[1], device=self.profiles.device)
+        return torch.nonzero(self.query).flatten()
+
+    @property
+    def contexts(self) -> Tensor:
+        """z = x ⊙ a, (n, d); the profiles themselves where the round asks for nothing."""
+        return self.profiles if self.query is None else self.profiles * self.query
+
+
+@dataclass(frozen=True, slots=True)
+class Slate:
+    """The K arms chosen, best first, with what the policy believed of each."""
+
+    positions: Tensor  # (K,) int64 rows of Round.profiles
+    means: Tensor  # (K,)
+    bonuses: Tensor  # (K,)
+    probabilities: Tensor | None = None  # (K,) chance of this arm at this slot, where the policy randomises
+    cluster: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """What came back: one reward an arm in slate order and one for the slate; NaN = not observed."""
+
+    arm_rewards: Tensor  # (K,)
+    slate_reward: Tensor  # scalar
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Selects a slate and learns from its feedback. `select` leaves the learned state as it was."""
+
+    def select(self, round: Round) -> Slate: ...
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None: ...
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+
+    def save(self, directory: Path) -> None: ...
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """Deals rounds, pays feedback, and knows the truth the regret is measured against."""
+
+    horizon: int
+
+    def round(self, t: int) -> Round: ...
+
+    def play(self, round: Round, slate: Slate) -> Feedback: ...
+
+    def expected_reward(self, round: Round, slate: Slate) -> float: ...
+
+    def best_expected_reward(self, round: Round) -> float: ...
+
+
+def check_round(round: Round, dim: int, slate_size: int) -> None:
+    """Refuse a round no policy can play: wrong dimension, K > n, a wrong K, NaN, ids that do not fit."""
+    n, d = round.profiles.shape
+    if d != dim:
+        raise DataError(f"round {round.t}: expected profiles with {dim} features, got {d}")
+    if round.query is not None and round.query.shape != (d,):
+        raise DataError(f"round {round.t}: expected a query of {d} entries, got shape {tuple(round.query.shape)}")
+    if round.arm_ids.shape != (n,):
+        raise DataError(f"round {round.t}: expected {n} arm ids, one a profile, got {tuple(round.arm_ids.shape)}")
+    if round.slate_size != slate_size:
+        raise DataError(
+            f"round {round.t}: this policy was built for slates of {slate_size}, the round asks for "
+            f"{round.slate_size}; build the policy with slate_size={round.slate_size}"
+        )
+    if n < slate_size:
+        raise DataError(f"round {round.t}: expected at least K = {slate_size} arms to choose from, got {n}")
+    if not torch.isfinite(round.profiles).all():
+        row = int((~torch.isfinite(round.profiles)).any(1).nonzero()[0])
+        raise DataError(
+            f"round {round.t}: expected finite profiles, got NaN or infinity in row {row} "
+            f"(arm {int(round.arm_ids[row])}); fill or drop it"
+        )
+    if round.query is not None and not torch.isfinite(round.query).all():
+        raise DataError(f"round {round.t}: expected a finite query, got NaN or infinity")

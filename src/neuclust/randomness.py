@@ -1,0 +1,17 @@
+"""The one owner of randomness: every draw comes from a stream named by (seed, purpose, t).
+
+Streams are stateless, so a round can be dealt or played again with the same numbers whatever happened
+in between, and nothing random has to be saved.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import numpy as np
+
+
+def stream(seed: int, purpose: str, t: int = 0) -> np.random.Generator:
+    """A fresh generator for this seed, purpose and round; equal arguments give equal numbers."""
+    key = np.array([seed & 0xFFFF_FFFF_FFFF_FFFF, zlib.crc32(purpose.encode())], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=np.array([0, 0, 0, t], dtype=np.uint64)))
