@@ -104,7 +104,8 @@ def check_round(round: Round, dim: int, slate_size: int) -> None:
         )
     if n < slate_size:
         raise DataError(f"round {round.t}: expected at least K = {slate_size} arms to choose from, got {n}")
-    if not torch.isfinite(round.profiles).all():
+    # one pass over the sum is several times cheaper than testing every entry; look closer only when it is off
+    if not torch.isfinite(round.profiles.sum()) and not torch.isfinite(round.profiles).all():
         row = int((~torch.isfinite(round.profiles)).any(1).nonzero()[0])
         raise DataError(
             f"round {round.t}: expected finite profiles, got NaN or infinity in row {row} "
@@ -112,3 +113,21 @@ def check_round(round: Round, dim: int, slate_size: int) -> None:
         )
     if round.query is not None and not torch.isfinite(round.query).all():
         raise DataError(f"round {round.t}: expected a finite query, got NaN or infinity")
+
+
+def check_feedback(round: Round, slate: Slate, feedback: Feedback) -> None:
+    """Refuse feedback that does not belong to the slate: wrong length, foreign positions, infinite rewards."""
+    k = round.slate_size
+    if slate.positions.shape != (k,) or feedback.arm_rewards.shape != (k,):
+        raise DataError(
+            f"round {round.t}: expected a slate and arm rewards of K = {k}, got {tuple(slate.positions.shape)} "
+            f"positions and {tuple(feedback.arm_rewards.shape)} rewards"
+        )
+    inside = (slate.positions >= 0) & (slate.positions < len(round.arm_ids))
+    if not bool(inside.all()) or len(torch.unique(slate.positions)) != k:
+        raise DataError(
+            f"round {round.t}: expected {k} distinct positions below {len(round.arm_ids)}, "
+            f"got {slate.positions.tolist()}"
+        )
+    if bool(torch.isinf(feedback.arm_rewards).any()) or bool(torch.isinf(feedback.slate_reward)):
+        raise DataError(f"round {round.t}: expected finite rewards (NaN for unseen ones), got infinity")

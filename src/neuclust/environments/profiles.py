@@ -1,0 +1,121 @@
+"""A prepared dataset as an environment: arms that like a query in proportion to their profile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neuclust.data.dataset import ProfileDataset
+from neuclust.environments.rewards import SlateReward
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.errors import ConfigError, DataError
+from neuclust.randomness import stream
+
+RATING_NOISE = 0.9  # s.d. of one rating around the user's mean for such a movie
+SMALLEST_RATING, LARGEST_RATING = 0.5, 5.0
+SMALLEST_POOL = 100  # unplayed queries that suffice to draw start ratings from
+
+
+@dataclass(frozen=True, slots=True)
+class TanhAffinity:
+    """μ = tanh(s/4), s = <a, x> / ‖a ⊙ x‖₀, 0 without overlap: (n,).
+
+    Where a is binary s is the mean of the profile over the features asked for. Profiles are kept by
+    column, (d, N), so that a round touches the columns it asks for and no others.
+    """
+
+    columns: Tensor
+    present: Tensor  # (d, N) 1.0 where a profile has an entry
+
+    @classmethod
+    def of(cls, profiles: Tensor) -> TanhAffinity:
+        columns = profiles.T.to(torch.float64).clone(memory_format=torch.contiguous_format)
+        return cls(columns, (columns != 0).to(torch.float64))
+
+    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor:
+        weights = self.columns.new_ones(len(self.columns)) if query is None else query.to(torch.float64)
+        active = torch.nonzero(weights).flatten()
+        columns, present = self.columns[active], self.present[active]
+        if positions is not None:
+            columns, present = columns[:, positions], present[:, positions]
+        overlap = present.sum(0).clamp_(min=1.0)
+        return (weights[active] @ columns).div_(overlap).div_(4.0).tanh_()
+
+
+def profile_environment(
+    dataset: ProfileDataset,
+    *,
+    slate_size: int = 5,
+    horizon: int | None = None,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    arms_per_round: int | None = None,
+    start_ratings: int | None = None,
+) -> SlateEnvironment:
+    """The paper's problem on a dataset; reward defaults to `threshold` at 80 %, horizon to all its rounds.
+
+    With `start_ratings` the agent sees profiles made of that many noisy ratings an arm, with their
+    `counts`, while the mean rewards stay those of the dataset's own profiles.
+    """
+    if (dataset.arms < 0).any() or (dataset.rounds < 0).any():
+        raise DataError(f"{dataset.name}: expected non-negative profiles and queries, got a negative entry")
+    rounds = len(dataset.rounds) if horizon is None else horizon
+    shown, counts = dataset.arms, dataset.counts
+    if start_ratings is not None:
+        shown, counts = start_profiles(dataset, start_ratings, rounds, seed)
+    return SlateEnvironment(
+        name=dataset.name,
+        profiles=torch.tensor(shown, dtype=torch.float64),
+        arm_ids=torch.tensor(dataset.arm_ids, dtype=torch.int64),
+        queries=torch.tensor(dataset.rounds, dtype=torch.float64),
+        means_of=TanhAffinity.of(torch.tensor(dataset.arms, dtype=torch.float64)),
+        slate_size=slate_size,
+        horizon=rounds,
+        seed=seed,
+        reward=reward,
+        arms_per_round=arms_per_round,
+        counts=None if counts is None else torch.tensor(counts, dtype=torch.float64),
+    )
+
+
+def start_profiles(
+    dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings an arm.
+
+    A rating is the arm's mean over the query's features that it has, plus N(0, 0.9²), clipped to
+    [0.5, 5] and rounded to half stars; queries come from the rounds after the horizon.
+    """
+    if n_ratings < 1:
+        raise ConfigError(f"start_ratings: expected at least 1 rating an arm, got {n_ratings}")
+    generator = stream(seed, "start ratings")
+    later = dataset.rounds[horizon:]
+    pool = (later if len(later) >= SMALLEST_POOL else dataset.rounds) != 0
+    present = dataset.arms != 0
+    movies = _draw_overlapping(present, pool, n_ratings, generator)
+    sums, counts = np.zeros(dataset.arms.shape), np.zeros(dataset.arms.shape)
+    for picked in movies.T:
+        rated = present & pool[picked]  # (N, d); empty for an arm that shares nothing with any query
+        liking = (dataset.arms * rated).sum(1, dtype=np.float64) / np.maximum(rated.sum(1), 1)
+        rating = liking + RATING_NOISE * generator.standard_normal(len(liking))
+        stars = np.round(2 * np.clip(rating, SMALLEST_RATING, LARGEST_RATING)) / 2
+        sums += rated * stars[:, None]
+        counts += rated
+    return (sums / np.maximum(counts, 1)).astype(np.float32), counts.astype(np.float32)
+
+
+def _draw_overlapping(
+    present: NDArray[np.bool_], pool: NDArray[np.bool_], n: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """For each arm n queries of the pool that share a feature with it, with replacement: (N, n)."""
+    drawn = generator.integers(len(pool), size=(len(present), n))
+    missed: NDArray[np.bool_] = ~np.any(present[:, None, :] & pool[drawn], axis=-1)
+    for arm in np.flatnonzero(missed.any(1)):
+        sharing = np.flatnonzero(np.any(pool[:, present[arm]], axis=1))
+        if len(sharing):
+            drawn[arm, missed[arm]] = generator.choice(sharing, size=int(missed[arm].sum()))
+    return drawn

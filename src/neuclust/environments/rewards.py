@@ -1,0 +1,171 @@
+"""Slate rewards: what a slate pays when j of its K Bernoulli arms were rewarded.
+
+Every symmetric reward of K coins is a table of K + 1 values, so expectations are exact through the
+Poisson-binomial distribution. Tables never fall, hence the best slate is always the K best arms.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.kernels.poisson_binomial import pmf
+
+LARGEST_ENUMERATED_SLATE = 16  # 2^16 reward vectors are checked in well under a second
+TOLERANCE = 1e-9
+
+REWARD_FORMS = "threshold, threshold:FRACTION, mean, product, at-least-one or table:V0,V1,...,VK"
+
+
+@dataclass(frozen=True)
+class SlateReward:
+    """R = values[j] when j of the K arms were rewarded; `values` has K + 1 entries and never falls."""
+
+    name: str
+    values: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_table(self.name, self.values)
+
+    @property
+    def slate_size(self) -> int:
+        return len(self.values) - 1
+
+    @cached_property
+    def table(self) -> Tensor:
+        """The values as a tensor, (K + 1,)."""
+        return torch.tensor(self.values, dtype=torch.float64)
+
+    @cached_property
+    def _shortfall(self) -> Tensor:
+        """max(0, values[i] − values[j]), (K + 1, K + 1)."""
+        return (self.table[:, None] - self.table[None, :]).clamp(min=0.0)
+
+    def realised(self, arm_rewards: Tensor) -> float:
+        """The slate's reward for arm rewards (K,) of 0 and 1; NaN where one was not observed."""
+        rewarded = float(arm_rewards.sum())
+        return math.nan if math.isnan(rewarded) else self.values[round(rewarded)]
+
+    def expected(self, means: Tensor) -> Tensor:
+        """u = Σ_j P(j of K) values[j] for independent arms with means (..., K) -> (...)."""
+        return pmf(means) @ self.table.to(means.device)
+
+    def expected_clipped(self, best: Tensor, chosen: Tensor) -> float:
+        """E max(0, R* − R), R* and R from independent coins with means (K,); u*(1 − u) for 0/1 rewards."""
+        ideal, played = pmf(torch.stack([best, chosen]))
+        return self.clipped_between(ideal, played)
+
+    def value_of(self, tally: Tensor) -> float:
+        """Σ_j tally_j values[j] for a distribution (K + 1,) of the number of rewarded arms."""
+        return float(tally @ self.table)
+
+    def clipped_between(self, ideal: Tensor, played: Tensor) -> float:
+        """E max(0, R* − R) from the two independent tallies, (K + 1,) each."""
+        return float(ideal @ self._shortfall @ played)
+
+
+def threshold(slate_size: int, fraction: float = 0.8) -> SlateReward:
+    """1 when at least k = ⌈fraction · K⌉ arms were rewarded, else 0 (the paper: 80 %)."""
+    if not 0.0 < fraction <= 1.0:
+        raise ConfigError(f"threshold reward: expected a fraction in (0, 1], got {fraction}; 0.8 is the paper's")
+    needed = max(1, math.ceil(fraction * slate_size - TOLERANCE))
+    return SlateReward(f"threshold:{fraction:g}", tuple(float(j >= needed) for j in range(slate_size + 1)))
+
+
+def mean(slate_size: int) -> SlateReward:
+    """The share of the arms that were rewarded, j / K."""
+    return SlateReward("mean", tuple(j / max(1, slate_size) for j in range(slate_size + 1)))
+
+
+def product(slate_size: int) -> SlateReward:
+    """1 when every arm was rewarded, else 0."""
+    return SlateReward("product", (0.0,) * slate_size + (1.0,))
+
+
+def at_least_one(slate_size: int) -> SlateReward:
+    """1 when any arm was rewarded, else 0."""
+    return SlateReward("at-least-one", (0.0,) + (1.0,) * slate_size)
+
+
+def from_table(values: Sequence[float]) -> SlateReward:
+    """values[j] when j of K = len(values) − 1 arms were rewarded."""
+    numbers = tuple(float(value) for value in values)
+    return SlateReward("table:" + ",".join(f"{value:.12g}" for value in numbers), numbers)
+
+
+def from_function(function: Callable[[tuple[float, ...]], float], slate_size: int) -> SlateReward:
+    """The table of a function of the K arm rewards (0.0 or 1.0 each), checked on all 2^K vectors.
+
+    Refused unless symmetric, non-decreasing and finite: otherwise the best slate is not the top K.
+    """
+    if not 1 <= slate_size <= LARGEST_ENUMERATED_SLATE:
+        raise ConfigError(
+            f"slate reward function: expected K from 1 to {LARGEST_ENUMERATED_SLATE} (all 2^K cases are "
+            f"checked), got K = {slate_size}; give its K + 1 values with from_table instead"
+        )
+    name = getattr(function, "__name__", "function")
+    found: dict[int, float] = {}
+    for rewards in itertools.product((0.0, 1.0), repeat=slate_size):
+        value, rewarded = float(function(rewards)), int(sum(rewards))
+        if not math.isfinite(value):
+            raise ConfigError(f"slate reward {name}: expected finite values, got {value} for {rewards}")
+        if abs(found.setdefault(rewarded, value) - value) > TOLERANCE:
+            raise ConfigError(
+                f"slate reward {name}: expected one value for {rewarded} of {slate_size} rewarded arms, "
+                f"got {found[rewarded]:g} and {value:g}; only symmetric rewards have the top K as best slate"
+            )
+    return SlateReward(name, tuple(found[j] for j in range(slate_size + 1)))
+
+
+def parse_reward(text: str, slate_size: int) -> SlateReward:
+    """The reward a command line names: `threshold`, `threshold:0.6`, `mean`, `table:0,0,0.2,0.5,1,1`, ..."""
+    kind, _, argument = text.strip().partition(":")
+    plain = {"threshold": threshold, "mean": mean, "product": product, "at-least-one": at_least_one}
+    if slate_size < 1:
+        raise ConfigError(f"slate reward: expected a slate of at least 1 arm, got K = {slate_size}")
+    if kind in plain and not argument:
+        return plain[kind](slate_size)
+    if kind == "threshold":
+        return threshold(slate_size, *_numbers(text, argument))
+    if kind == "table":
+        return _sized(from_table(_numbers(text, argument)), slate_size)
+    raise ConfigError(f"slate reward: expected {REWARD_FORMS}, got {text!r}")
+
+
+def _numbers(text: str, argument: str) -> list[float]:
+    try:
+        numbers = [float(part) for part in argument.split(",")]
+    except ValueError:
+        raise ConfigError(f"slate reward {text!r}: expected numbers, as in {REWARD_FORMS}") from None
+    if text.strip().startswith("threshold") and len(numbers) != 1:
+        raise ConfigError(f"slate reward {text!r}: expected one fraction after the colon, got {len(numbers)}")
+    return numbers
+
+
+def _sized(reward: SlateReward, slate_size: int) -> SlateReward:
+    if reward.slate_size != slate_size:
+        raise ConfigError(
+            f"slate reward {reward.name}: expected {slate_size + 1} values for slates of {slate_size} "
+            f"(0 to {slate_size} rewarded arms), got {len(reward.values)}"
+        )
+    return reward
+
+
+def _check_table(name: str, values: tuple[float, ...]) -> None:
+    if len(values) < 2:
+        raise ConfigError(f"slate reward {name}: expected K + 1 >= 2 values, got {len(values)}")
+    if not all(math.isfinite(value) for value in values):
+        raise ConfigError(f"slate reward {name}: expected finite values, got {values}")
+    for j, (lower, upper) in enumerate(itertools.pairwise(values)):
+        if upper < lower - TOLERANCE:
+            raise ConfigError(
+                f"slate reward {name}: expected values that never fall, got {lower:g} for {j} rewarded arms "
+                f"and {upper:g} for {j + 1}; otherwise the best slate is not the K best arms"
+            )

@@ -1,0 +1,229 @@
+"""Deals rounds of arms, flips one coin an arm, pays the slate and scores it against the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate
+from neuclust.environments.rewards import SlateReward, threshold
+from neuclust.errors import ConfigError, DataError
+from neuclust.kernels.poisson_binomial import pmf
+from neuclust.randomness import stream
+
+
+class MeanRewards(Protocol):
+    """The truth: μ of the arms at `positions` (all where None) for one query, (n,) float64 in [0, 1]."""
+
+    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoundScore:
+    """One round against the truth. R* is the best slate's reward from coins of its own."""
+
+    best_expected: float  # u*
+    expected: float  # u(S)
+    expected_regret: float  # u* − u(S)
+    realised_reward: float  # R
+    rival_reward: float  # R*
+    clipped_regret: float  # max(0, R* − R): has a noise floor
+    expected_clipped_regret: float  # E max(0, R* − R) = u*(1 − u(S)) for 0/1 rewards
+    clipped_floor: float  # the same for the best slate itself
+    realised_regret: float  # R* − R
+    mean_gap: float  # Σ top-K μ − Σ_S μ
+
+
+@dataclass(frozen=True, slots=True)
+class _Truth:
+    """What only the environment knows of round t."""
+
+    t: int
+    offered: Tensor | None  # (n,) rows of the catalogue; None = all of them
+    means: Tensor  # (n,)
+    best: Tensor  # (K,) positions, best first
+    best_tally: Tensor  # (K + 1,) chances that j of the best K are rewarded
+    best_expected: float
+
+
+class SlateEnvironment:
+    """A catalogue of arms, a query a round, hidden mean rewards and a slate reward.
+
+    Without `arms_per_round` every round offers all arms, in the same `arm_ids` and `profiles` objects;
+    with it a random subset, ascending. The coin of arm i in round t depends on (seed, t, i) alone, so
+    every policy meets the same coins.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        profiles: Tensor,
+        arm_ids: Tensor,
+        queries: Tensor | None,
+        means_of: MeanRewards,
+        slate_size: int,
+        horizon: int,
+        seed: int = 0,
+        reward: SlateReward | None = None,
+        arms_per_round: int | None = None,
+        counts: Tensor | None = None,
+        true_labels: Tensor | None = None,
+    ) -> None:
+        _check_sizes(name, len(profiles), slate_size, arms_per_round)
+        self.name = name
+        self.horizon = horizon
+        self.slate_size = slate_size
+        self.seed = seed
+        self.reward = threshold(slate_size) if reward is None else reward
+        self.arms_per_round = arms_per_round
+        self.arm_ids = arm_ids
+        self.profiles = profiles
+        self.counts = counts  # (N, d) observations behind each profile entry, where known
+        self.true_labels = true_labels  # (N,) the cluster each arm was drawn from, where there is one
+        self._queries = queries
+        self._means_of = means_of
+        self._truth: _Truth | None = None
+        _check_problem(self, None if queries is None else len(queries))
+
+    @property
+    def dim(self) -> int:
+        return int(self.profiles.shape[1])
+
+    @property
+    def n_arms(self) -> int:
+        return int(self.profiles.shape[0])
+
+    def round(self, t: int) -> Round:
+        """What an agent may know of round t = 1, 2, ..., horizon."""
+        offered = self._truth_at(t).offered
+        arm_ids = self.arm_ids if offered is None else self.arm_ids[offered]
+        profiles = self.profiles if offered is None else self.profiles[offered]
+        return Round(t, arm_ids, profiles, self._query(t), self.slate_size)
+
+    def means(self, round: Round) -> Tensor:
+        """μ of every offered arm, (n,) float64."""
+        return self._truth_of(round).means
+
+    def best_positions(self, round: Round) -> Tensor:
+        """The K arms with the largest μ, ties by arm id: (K,) int64."""
+        return self._truth_of(round).best
+
+    def play(self, round: Round, slate: Slate) -> Feedback:
+        """r_i = 1[U_{t,i} < μ_i] for the slate's arms, and the slate reward they add up to."""
+        truth = self._truth_of(round)
+        positions = self._positions(round, slate)
+        rows = positions if truth.offered is None else truth.offered[positions]
+        coins = torch.from_numpy(stream(self.seed, "coins", round.t).random(self.n_arms))
+        arm_rewards = (coins[rows] < truth.means[positions]).to(torch.float64)
+        slate_reward = torch.tensor(self.reward.realised(arm_rewards), dtype=torch.float64)
+        return Feedback(arm_rewards.to(slate.positions.device), slate_reward.to(slate.positions.device))
+
+    def expected_reward(self, round: Round, slate: Slate) -> float:
+        """u(S), exact."""
+        return float(self.reward.expected(self._truth_of(round).means[self._positions(round, slate)]))
+
+    def best_expected_reward(self, round: Round) -> float:
+        """u* = u(the K best arms)."""
+        return self._truth_of(round).best_expected
+
+    def score(self, round: Round, slate: Slate, feedback: Feedback) -> RoundScore:
+        """Every regret of this round; the rival's coins are its own, never those of the played arms."""
+        truth = self._truth_of(round)
+        best, chosen = truth.means[truth.best], truth.means[self._positions(round, slate)]
+        tally = pmf(chosen)
+        expected = self.reward.value_of(tally)
+        coins = torch.from_numpy(stream(self.seed, "rival", round.t).random(self.slate_size))
+        rival = self.reward.realised((coins < best).to(torch.float64))
+        realised = float(feedback.slate_reward)
+        return RoundScore(
+            best_expected=truth.best_expected,
+            expected=expected,
+            expected_regret=truth.best_expected - expected,
+            realised_reward=realised,
+            rival_reward=rival,
+            clipped_regret=math.nan if math.isnan(realised) else max(0.0, rival - realised),
+            expected_clipped_regret=self.reward.clipped_between(truth.best_tally, tally),
+            clipped_floor=self.reward.clipped_between(truth.best_tally, truth.best_tally),
+            realised_regret=rival - realised,
+            mean_gap=float(best.sum() - chosen.sum()),
+        )
+
+    def _query(self, t: int) -> Tensor | None:
+        # A copy: a view would carry every future query in its storage.
+        return None if self._queries is None else self._queries[t - 1].clone()
+
+    def _offer(self, t: int) -> Tensor | None:
+        if self.arms_per_round is None or self.arms_per_round == self.n_arms:
+            return None
+        chosen = stream(self.seed, "offer", t).choice(self.n_arms, self.arms_per_round, replace=False, shuffle=False)
+        return torch.from_numpy(chosen).sort().values
+
+    def _truth_at(self, t: int) -> _Truth:
+        if self._truth is None or self._truth.t != t:
+            if not 1 <= t <= self.horizon:
+                raise DataError(f"{self.name}: expected a round from 1 to {self.horizon}, got {t}")
+            self._truth = self._reveal(t)
+        return self._truth
+
+    def _reveal(self, t: int) -> _Truth:
+        offered = self._offer(t)
+        means = self._means_of(offered, self._query(t))
+        best = top_by_mean(means, self.arm_ids if offered is None else self.arm_ids[offered], self.slate_size)
+        tally = pmf(means[best])
+        return _Truth(t, offered, means, best, tally, self.reward.value_of(tally))
+
+    def _truth_of(self, round: Round) -> _Truth:
+        truth = self._truth_at(round.t)
+        if len(round.arm_ids) != len(truth.means):
+            raise DataError(
+                f"{self.name}: expected round {round.t} as dealt, with {len(truth.means)} arms, "
+                f"got one with {len(round.arm_ids)}; play rounds of this environment"
+            )
+        return truth
+
+    def _positions(self, round: Round, slate: Slate) -> Tensor:
+        positions = slate.positions.to("cpu")
+        wanted, n = self.slate_size, len(round.arm_ids)
+        chosen = positions.tolist()
+        if len(set(chosen)) != wanted or len(chosen) != wanted or min(chosen) < 0 or max(chosen) >= n:
+            raise DataError(
+                f"{self.name}, round {round.t}: expected {wanted} distinct positions from 0 to {n - 1}, got {chosen}"
+            )
+        return positions
+
+
+def top_by_mean(means: Tensor, arm_ids: Tensor, size: int) -> Tensor:
+    """The `size` positions with the largest means, ordered by (−mean, arm id)."""
+    floor = torch.topk(means, size).values[-1]
+    rivals = torch.nonzero(means >= floor).flatten()
+    rivals = rivals[torch.argsort(arm_ids[rivals], stable=True)]
+    return rivals[torch.argsort(means[rivals], descending=True, stable=True)][:size]
+
+
+def _check_sizes(name: str, n: int, slate_size: int, arms_per_round: int | None) -> None:
+    offered = n if arms_per_round is None else arms_per_round
+    if not 1 <= offered <= n:
+        raise ConfigError(f"{name}: expected 1 to {n} arms offered a round, got {offered}")
+    if not 1 <= slate_size <= offered:
+        raise ConfigError(
+            f"{name}: expected a slate size from 1 to the {offered} arms offered a round, got {slate_size}"
+        )
+
+
+def _check_problem(problem: SlateEnvironment, n_queries: int | None) -> None:
+    n, d = problem.profiles.shape
+    if problem.reward.slate_size != problem.slate_size:
+        raise ConfigError(
+            f"{problem.name}: expected a reward of slates of {problem.slate_size}, "
+            f"got {problem.reward.name} of slates of {problem.reward.slate_size}"
+        )
+    if problem.horizon < 1 or (n_queries is not None and problem.horizon > n_queries):
+        limit = "at least 1" if n_queries is None else f"1 to the {n_queries} prepared rounds"
+        raise ConfigError(f"{problem.name}: expected a horizon of {limit}, got {problem.horizon}")
+    if problem.arm_ids.shape != (n,) or (problem.counts is not None and problem.counts.shape != (n, d)):
+        raise DataError(f"{problem.name}: expected {n} arm ids and counts of {n} x {d}, as the profiles")

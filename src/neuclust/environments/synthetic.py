@@ -1,0 +1,187 @@
+"""Problems whose truth is known and that no single policy wins: `clusters`, `bump`, `quadratic`.
+
+The arms of a problem are the same for every seed; the seed deals what is hidden (directions, heights,
+shapes), the arms offered and the coins. Equal seeds therefore pair policies on one instance, and
+different seeds are different instances of the problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neuclust.environments.rewards import SlateReward
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.errors import ConfigError
+from neuclust.randomness import stream
+
+Matrix = NDArray[np.float64]
+Vector = NDArray[np.float64]
+
+FLOOR, SPAN = 0.05, 0.9  # every mean reward lies in [FLOOR, FLOOR + SPAN]
+CLUSTER_SPREAD = 0.5  # length of an arm's noise around its unit centre, before the arm is scaled to length 1
+LOWEST_HEIGHT, SECOND_HEIGHT = 0.2, 0.88  # of a cluster's best arms, as a share of the best cluster's
+
+
+def _logistic(v: Vector) -> Vector:
+    return 1.0 / (1.0 + np.exp(-3.0 * v))
+
+
+def _cosine(v: Vector) -> Vector:
+    return (1.0 + np.cos(v)) / 2.0
+
+
+def _notch(v: Vector) -> Vector:
+    return 1.0 - np.exp(-(v**2) / (2 * 0.3**2))
+
+
+def _bump(v: Vector) -> Vector:
+    return np.exp(-(v**2) / (2 * 1.2**2))
+
+
+SHAPES: tuple[Callable[[Vector], Vector], ...] = (_logistic, _cosine, _notch, _bump)  # each into [0, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class FixedMeans:
+    """Mean rewards that no query changes, (N,)."""
+
+    means: Tensor
+
+    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor:  # noqa: ARG002
+        return self.means.clone() if positions is None else self.means[positions]
+
+
+def clusters(
+    *,
+    slate_size: int = 5,
+    horizon: int = 500,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    n_arms: int = 5000,
+    dim: int = 20,
+    n_clusters: int = 20,
+    arms_per_round: int | None = 500,
+) -> SlateEnvironment:
+    """True clusters on the unit sphere, in each another shape and height of the mean reward.
+
+    μ = 0.05 + 0.9 · height_c · shape_c(v), v = the arm's coordinate along a hidden direction of its
+    cluster (s.d. 1); shapes are logistic, cosine, notch and bump. One cluster has height 1, the
+    others 0.2 to 0.88, so that the best slate lies almost always inside one cluster.
+    """
+    _check_sizes("clusters", n_arms, dim)
+    if not 1 <= n_clusters <= n_arms:
+        raise ConfigError(f"clusters: expected 1 to {n_arms} clusters, got {n_clusters}")
+    arms, labels, centres = clustered_arms(n_arms, dim, n_clusters)
+    means = cluster_means(arms, labels, centres, stream(seed, "clusters truth"))
+    return _environment("clusters", arms, means, slate_size, horizon, seed, reward, arms_per_round, labels)
+
+
+def bump(
+    *,
+    slate_size: int = 5,
+    horizon: int = 500,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    n_arms: int = 5000,
+    dim: int = 20,
+    arms_per_round: int | None = 500,
+) -> SlateEnvironment:
+    """Unit vectors that are good near one hidden spot, which no linear score can find.
+
+    μ = 0.05 + 0.9 exp(−((x·a − 0.2)² + (x·b + 0.2)²) / (2 · 0.13²)), a ⊥ b hidden unit vectors.
+    """
+    _check_sizes("bump", n_arms, dim)
+    arms = unit_vectors(n_arms, dim, stream(0, "sphere arms"))
+    frame = np.linalg.qr(stream(seed, "bump truth").standard_normal((dim, 2)))[0]
+    along, across = arms @ frame[:, 0], arms @ frame[:, 1]
+    means = FLOOR + SPAN * np.exp(-((along - 0.2) ** 2 + (across + 0.2) ** 2) / (2 * 0.13**2))
+    return _environment("bump", arms, means, slate_size, horizon, seed, reward, arms_per_round)
+
+
+def quadratic(
+    *,
+    slate_size: int = 5,
+    horizon: int = 500,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    n_arms: int = 5000,
+    dim: int = 20,
+    arms_per_round: int | None = 500,
+) -> SlateEnvironment:
+    """Unit vectors that are good at both ends of a hidden axis: μ = 0.05 + 0.9 min(1, 2.5 (x·a)²)."""
+    _check_sizes("quadratic", n_arms, dim)
+    arms = unit_vectors(n_arms, dim, stream(0, "sphere arms"))
+    axis = unit_vectors(1, dim, stream(seed, "quadratic truth"))[0]
+    means = FLOOR + SPAN * np.minimum(1.0, 2.5 * (arms @ axis) ** 2)
+    return _environment("quadratic", arms, means, slate_size, horizon, seed, reward, arms_per_round)
+
+
+def unit_vectors(n: int, dim: int, generator: np.random.Generator) -> Matrix:
+    """n vectors uniform on the unit sphere, (n, dim)."""
+    return _scaled_to_unit(generator.standard_normal((n, dim)))
+
+
+def clustered_arms(n_arms: int, dim: int, n_clusters: int) -> tuple[Matrix, NDArray[np.int64], Matrix]:
+    """Unit arms around unit centres: arms (N, d), the true label of each (N,), centres (C, d)."""
+    generator = stream(0, "clusters arms")
+    centres = unit_vectors(n_clusters, dim, generator)
+    labels = generator.permutation(np.arange(n_arms, dtype=np.int64) % n_clusters)
+    noise = generator.standard_normal((n_arms, dim)) * (CLUSTER_SPREAD / np.sqrt(dim))
+    return _scaled_to_unit(centres[labels] + noise), labels, centres
+
+
+def cluster_means(arms: Matrix, labels: NDArray[np.int64], centres: Matrix, generator: np.random.Generator) -> Vector:
+    """μ of every arm, (N,): each cluster draws a direction, a shape and a height of its own."""
+    n_clusters = len(centres)
+    directions = unit_vectors(n_clusters, arms.shape[1], generator)
+    kinds = generator.permutation(n_clusters) % len(SHAPES)
+    heights = generator.permutation(np.append(np.linspace(LOWEST_HEIGHT, SECOND_HEIGHT, n_clusters - 1), 1.0))
+    means = np.empty(len(arms))
+    for c in range(n_clusters):
+        members = labels == c
+        place = arms[members] @ directions[c]
+        place = (place - place.mean()) / max(float(place.std()), 1e-12)
+        means[members] = FLOOR + SPAN * heights[c] * SHAPES[kinds[c]](place)
+    return means
+
+
+def _scaled_to_unit(rows: Matrix) -> Matrix:
+    scaled: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return scaled
+
+
+def _check_sizes(name: str, n_arms: int, dim: int) -> None:
+    if n_arms < 1 or dim < 2:
+        raise ConfigError(f"{name}: expected at least 1 arm and 2 dimensions, got {n_arms} arms, {dim} dimensions")
+
+
+def _environment(
+    name: str,
+    arms: Matrix,
+    means: Vector,
+    slate_size: int,
+    horizon: int,
+    seed: int,
+    reward: SlateReward | None,
+    arms_per_round: int | None,
+    labels: NDArray[np.int64] | None = None,
+) -> SlateEnvironment:
+    return SlateEnvironment(
+        name=name,
+        profiles=torch.from_numpy(arms),
+        arm_ids=torch.arange(len(arms)),
+        queries=None,
+        means_of=FixedMeans(torch.from_numpy(means)),
+        slate_size=slate_size,
+        horizon=horizon,
+        seed=seed,
+        reward=reward,
+        arms_per_round=arms_per_round,
+        true_labels=None if labels is None else torch.from_numpy(labels),
+    )

@@ -1,0 +1,87 @@
+"""Initial weights of the arm network, one function a rule (SPEC §1.3)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.kernels.network import Network
+
+Generator = np.random.Generator
+
+
+def initial_network(rule: str, dim: int, width: int, depth: int, scale: float, rng: Generator) -> Network:
+    """A net of `depth` hidden layers of `width` units on `dim` inputs, initialised by a named rule."""
+    if rule not in RULES:
+        raise ConfigError(f"network.init: expected one of {', '.join(RULES)}, got {rule!r}")
+    weights, bias = RULES[rule](dim, width, depth, rng)
+    return Network(tuple(weights), scale, bias)
+
+
+def _normal(rng: Generator, variance: float, *shape: int) -> Tensor:
+    return torch.from_numpy(rng.standard_normal(shape) * math.sqrt(variance))
+
+
+def _paired(block: Tensor) -> Tensor:
+    """[[B, 0], [0, B]]: two halves that never mix at the start."""
+    zero = torch.zeros_like(block)
+    return torch.cat([torch.cat([block, zero], 1), torch.cat([zero, block], 1)])
+
+
+def _antisymmetric(width: int, rng: Generator) -> Tensor:
+    """W_L = [wᵀ, −wᵀ], w ~ N(0, 2/m): the two halves cancel and f(·; θ_0) = 0."""
+    half = _normal(rng, 2 / width, 1, width // 2)
+    return torch.cat([half, -half], 1)
+
+
+def _even(name: str, value: int, rule: str) -> None:
+    if value % 2:
+        raise ConfigError(f"network.init={rule!r} needs an even {name}, got {value}; use {value + 1} or another init")
+
+
+def _symmetric(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """The paper's block-symmetric rule: B_l ~ N(0, 4/m) on the diagonal, W_L = [wᵀ, −wᵀ]."""
+    _even("width", width, "symmetric")
+    _even("number of encoded features", dim, "symmetric")
+    hidden = [_paired(_normal(rng, 4 / width, width // 2, dim // 2))]
+    hidden += [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
+    return [*hidden, _antisymmetric(width, rng)], False
+
+
+def _mirrored(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """Units in equal pairs [B; B] with opposite signs: f(·; θ_0) = 0 without duplicated inputs."""
+    _even("width", width, "mirrored")
+    block = _normal(rng, 2 / width, width // 2, dim)
+    hidden = [torch.cat([block, block])]
+    hidden += [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
+    return [*hidden, _antisymmetric(width, rng)], False
+
+
+def _he(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """N(0, 2 / fan-in) for hidden layers, N(0, 1/m) for the last."""
+    hidden = [_normal(rng, 2 / dim, width, dim)]
+    hidden += [_normal(rng, 2 / width, width, width) for _ in range(depth - 1)]
+    return [*hidden, _normal(rng, 1 / width, 1, width)], False
+
+
+def _torch_default(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """U(±1/√fan-in) for weights and biases, as torch.nn.Linear does (the authors' choice)."""
+    sizes = [dim, *[width] * depth, 1]
+    return [
+        torch.from_numpy(rng.uniform(-1, 1, (out, fan_in + 1)) / math.sqrt(fan_in))
+        for fan_in, out in itertools.pairwise(sizes)
+    ], True
+
+
+RULES: dict[str, Callable[[int, int, int, Generator], tuple[list[Tensor], bool]]] = {
+    "symmetric": _symmetric,
+    "mirrored": _mirrored,
+    "he": _he,
+    "torch-default": _torch_default,
+}

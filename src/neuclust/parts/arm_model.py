@@ -1,0 +1,254 @@
+"""The arm model: network, history, training and confidence together, scoring arms and learning from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate
+from neuclust.errors import ConfigError
+from neuclust.kernels import fused
+from neuclust.kernels.initial import initial_network
+from neuclust.kernels.network import (
+    Factors,
+    Network,
+    augment,
+    gradient_factors,
+    layers,
+    output,
+    restrict,
+    scaled,
+    squared_norms,
+)
+from neuclust.kernels.regions import group_rows
+from neuclust.kernels.training import Parameters, arm_gradients, arm_objective
+from neuclust.parts.confidence import ConfidenceConfig, build_confidence, feature_scale
+from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
+from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
+from neuclust.parts.history import History
+from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
+from neuclust.parts.state import nested, under
+from neuclust.randomness import stream
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConfig:
+    """m units in each of L hidden layers; `output_scale` √m (`root-width`) or 1 (`one`)."""
+
+    width: int = 20
+    depth: int = 1
+    init: Literal["symmetric", "mirrored", "he", "torch-default"] = "mirrored"
+    output_scale: Literal["root-width", "one"] = "root-width"
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.depth < 1:
+            raise ConfigError(f"network: expected width and depth of at least 1, got {self.width} and {self.depth}")
+
+    @property
+    def scale(self) -> float:
+        return math.sqrt(self.width) if self.output_scale == "root-width" else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArmModelConfig:
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    confidence: ConfidenceConfig = field(default_factory=ConfidenceConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmScores:
+    """f, γw and v = f + γw of every arm of a round, each (n,)."""
+
+    means: Tensor
+    bonuses: Tensor
+
+    @property
+    def optimistic(self) -> Tensor:
+        return self.means + self.bonuses
+
+
+class ArmModel:
+    """f(x; θ) with its upper confidence bonus; `scores` reads, `observe` and `train` learn."""
+
+    def __init__(self, config: ArmModelConfig, dim: int, slate_size: int, seed: int) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        network = config.network
+        self.encoder = Encoder(config.encoder, dim, even=network.init == "symmetric")
+        rng = stream(seed, "arm network")
+        self.initial = initial_network(network.init, self.encoder.dim, network.width, network.depth, network.scale, rng)
+        self.net = self.initial
+        self.confidence = build_confidence(config.confidence, self.net)
+        self.history = History(self.encoder.dim, slate_size)
+        self.rho: float | None = None  # settled by the first update
+        self.updates = 0
+        self.failures = 0  # trainings that found no step that helped, or ended in NaN
+
+    # --- reading ---------------------------------------------------------------------------------------------
+
+    def gamma(self) -> float:
+        """γ_{t−1} for the coming round."""
+        training, confidence = self.config.training, self.config.confidence
+        step = training.step if training.step is not None else 1e-3
+        shrink = self.history.observations if training.loss_norm == "mean" else 1
+        return exploration(
+            self.config.schedule,
+            Progress(
+                t=self.updates,
+                observations=self.history.observations,
+                logdet=self.confidence.logdet if self.config.schedule.kind != "constant" else 0.0,
+                ridge=confidence.ridge,
+                width=self.config.network.width,
+                depth=self.config.network.depth,
+                step=step / max(1, shrink),
+                steps=training.steps,
+            ),
+        )
+
+    def scores(self, round: Round) -> ArmScores:
+        """Means and bonuses of all arms; equal contexts are computed once and stay exactly equal."""
+        first, group = group_rows(active_contexts(round))
+        means, widths = self._evaluate(active_contexts(round)[first], round)
+        return ArmScores(means[group], self.gamma() * widths[group])
+
+    def predict(self, contexts: Tensor) -> Tensor:
+        """f of encoded contexts (n, d')."""
+        inputs, _ = layers(self.net, augment(self.net, contexts))
+        return output(self.net, inputs[-1])
+
+    def encode(self, round: Round, positions: Tensor) -> Tensor:
+        """Encoded contexts of the given arms with all columns, (k, d')."""
+        rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
+        return self.encoder.full(active_contexts(round)[positions], round.active, rho)
+
+    def _evaluate(self, z: Tensor, round: Round) -> tuple[Tensor, Tensor]:
+        rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
+        x, columns = self.encoder.encode(z, round.active, rho)
+        if self.net.bias:
+            columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
+        net = restrict(self.net, columns)
+        inputs, preactivations = layers(net, augment(net, x))
+        return output(net, inputs[-1]), self.confidence.widths(net, inputs, preactivations, columns)
+
+    # --- learning --------------------------------------------------------------------------------------------
+
+    def observe(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        """Take in one slate: covariance first, at the parameters in force, then the history."""
+        contexts = self.encode(round, slate.positions)
+        self.settle_scale(round)
+        seen = ~torch.isnan(feedback.arm_rewards)
+        if bool(seen.any()):
+            self.confidence.observe(self.features(contexts[seen]))
+        self.remember(contexts, feedback)
+
+    def settle_scale(self, round: Round) -> None:
+        """Fix ρ for good at the first update."""
+        self.rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
+
+    def features(self, contexts: Tensor) -> Factors:
+        """ĝ of encoded contexts (k, d')."""
+        return scaled(gradient_factors(self.net, contexts), feature_scale(self.config.confidence, self.net))
+
+    def remember(self, contexts: Tensor, feedback: Feedback) -> None:
+        """Append contexts (K, d') and rewards to the history; with `after=sample`, train after each arm."""
+        predictions = self.predict(contexts)
+        rows = [self.history.row(context) for context in contexts]
+        per_sample = self.config.training.after == "sample" and self.config.training.due(self.updates + 1)
+        for row, reward in zip(rows, feedback.arm_rewards.tolist(), strict=True):
+            if reward == reward:  # NaN: not observed, not learned
+                self.history.observe_arm(row, reward)
+                if per_sample:
+                    self.fit()
+        if not bool(torch.isnan(feedback.slate_reward)):
+            self.history.observe_slate(rows, float(feedback.slate_reward), feedback.arm_rewards, predictions)
+
+    def train(self) -> None:
+        """Count the round and fit the net to the history, if it is time to."""
+        self.updates += 1
+        training = self.config.training
+        if training.after == "round" and training.due(self.updates):
+            self.fit()
+
+    def fit(self) -> None:
+        """J gradient steps on the regularised squared loss over everything observed."""
+        training = self.config.training
+        if self.history.observations == 0 or training.steps == 0:
+            return
+        start = self.initial.weights if training.start == "restart" else self.net.weights
+        result = fit(self._problem(), start, training)
+        self.failures += result.failed
+        self.net = self._with(result.parameters)
+
+    def _with(self, weights: Parameters) -> Network:
+        return Network(weights, self.net.scale, self.net.bias)
+
+    def _problem(self) -> LeastSquares:
+        training, history = self.config.training, self.history
+        contexts, target, counts = history.targets()
+        share, pull = training.weights(history.observations, self.config.network.width)
+        x, weight = augment(self.net, contexts), counts * share
+
+        def minibatch(weights: Parameters, index: int) -> Parameters:
+            rng = stream(self.seed, f"minibatch {index}", history.observations)
+            chosen = torch.from_numpy(rng.integers(history.observations, size=training.batch_size))
+            batch = augment(self.net, history.contexts.rows[history.seen.rows[chosen]])
+            even = torch.full((len(chosen),), share * history.observations / len(chosen), dtype=batch.dtype)
+            return arm_gradients(self._with(weights), batch, history.rewards.rows[chosen], even)
+
+        def full_batch(weights: Parameters, _: int) -> Parameters:
+            return arm_gradients(self._with(weights), x, target, weight)
+
+        anchor = self.initial.weights if training.anchor == "initial" else None
+        rows = fused.SparseRows(x) if self._fusible() else None
+
+        def at_once(start: Parameters, step: float) -> Parameters:
+            assert rows is not None
+            return fused.descend_arm(
+                self.net, start, rows, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor
+            )
+
+        return LeastSquares(
+            gradient=minibatch if training.optimizer == "sgd" else full_batch,
+            loss=lambda weights: arm_objective(self._with(weights), x, target, weight),
+            curvature=lambda weights: float(
+                (weight * squared_norms(gradient_factors(self._with(weights), contexts))).sum()
+            ),
+            pull=pull,
+            anchor=anchor,
+            fused=at_once if rows is not None else None,
+        )
+
+    def _fusible(self) -> bool:
+        training = self.config.training
+        wanted = training.engine == "auto" and training.optimizer == "gd" and self.config.network.depth == 1
+        return wanted and fused.usable(self.net.weights)
+
+    # --- state -----------------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}
+        state |= {f"initial.{i}": weight for i, weight in enumerate(self.initial.weights)}
+        state["rho"] = torch.tensor(math.nan if self.rho is None else self.rho, dtype=torch.float64)
+        state["updates"], state["failures"] = torch.tensor(self.updates), torch.tensor(self.failures)
+        return {
+            **state,
+            **nested("confidence", self.confidence.state_dict()),
+            **nested("history", self.history.state_dict()),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        depth = range(len(self.net.weights))
+        self.net = Network(tuple(state[f"weight.{i}"].clone() for i in depth), self.net.scale, self.net.bias)
+        self.initial = Network(tuple(state[f"initial.{i}"].clone() for i in depth), self.net.scale, self.net.bias)
+        rho = float(state["rho"])
+        self.rho = None if math.isnan(rho) else rho
+        self.updates, self.failures = int(state["updates"]), int(state["failures"])
+        self.confidence.load_state_dict(under("confidence", state))
+        self.history.load_state_dict(under("history", state))

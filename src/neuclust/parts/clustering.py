@@ -1,0 +1,311 @@
+"""Clusters of arms: any scikit-learn style clusterer, and rules for clusters too small for a slate (SPEC §1.8)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neuclust.core import Round
+from neuclust.errors import ConfigError, DataError
+from neuclust.kernels.ranking import cluster_table, top_of_clusters
+from neuclust.parts.encoder import active_contexts
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringConfig:
+    """How arms are grouped.
+
+    `small` says what happens to clusters with fewer than K arms: `merge` into the nearest, `skip`, `fill` from
+    the nearest, or `error`. `on` masked clusters z instead of profiles: another, easier algorithm, by name.
+    `warm` starts each re-clustering of the online variant from the last centroids. HDBSCAN's noise points
+    join the `nearest` cluster or form their `own`.
+    """
+
+    method: Literal["kmeans", "minibatch", "gaussian-mixture", "agglomerative", "hdbscan"] = "kmeans"
+    count: int = 22
+    max_iter: int = 300
+    n_init: int = 10
+    seed: int = 0
+    small: Literal["merge", "skip", "fill", "error"] = "merge"
+    on: Literal["profiles", "masked"] = "profiles"
+    warm: bool = True
+    noise: Literal["nearest", "own"] = "nearest"
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
+            raise ConfigError(
+                "clustering: expected count, max_iter and n_init of at least 1, got "
+                f"{self.count}, {self.max_iter} and {self.n_init}"
+            )
+
+
+class Clusterer(Protocol):
+    """What any clusterer must offer, as scikit-learn's do."""
+
+    def fit_predict(self, X: NDArray[np.float64], y: None = None) -> NDArray[np.int64]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """A grouping of arms: label of each, and the centroid of each cluster (C, d)."""
+
+    labels: Tensor
+    centroids: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A round's arms in clusters that can all fill a slate.
+
+    `table` (C, largest) lists members, −1 padded; `kept` are the positions that `labels` and `table` count from
+    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`), listed last.
+    """
+
+    labels: Tensor
+    table: Tensor
+    names: Tensor  # (C,) numbers of the clusters before merging or skipping
+    kept: Tensor | None = None
+    small: tuple[SmallCluster, ...] = ()
+
+    def best(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
+        """b_c: the k best positions of every cluster by (−score, rank), best first: (C, k)."""
+        if self.kept is None:
+            return top_of_clusters(scores, rank, self.labels, self.table, k)
+        kept = self.kept
+        large = kept[top_of_clusters(scores[kept], rank[kept], self.labels, self.table, k)] if len(kept) else None
+        filled = [cluster.filled(scores, rank, k) for cluster in self.small]
+        return torch.cat(filled if large is None else [large, *filled])
+
+
+@dataclass(frozen=True, slots=True)
+class SmallCluster:
+    """A cluster of fewer than K arms that borrows the best of its neighbours, nearest first."""
+
+    members: Tensor
+    neighbours: tuple[Tensor, ...]
+
+    def filled(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
+        """Its own arms and the best of the nearest clusters, (1, k), best first."""
+        chosen = self.members
+        for others in self.neighbours:
+            if len(chosen) == k:
+                break
+            order = _ordered(others, scores, rank)
+            chosen = torch.cat([chosen, order[: k - len(chosen)]])
+        return _ordered(chosen, scores, rank).unsqueeze(0)
+
+
+def _ordered(positions: Tensor, scores: Tensor, rank: Tensor) -> Tensor:
+    by_rank = positions[torch.argsort(rank[positions])]
+    return by_rank[torch.argsort(scores[by_rank], descending=True, stable=True)]
+
+
+class ClusterMap:
+    """Which cluster an arm belongs to; offline it is settled by the first round, online it follows profiles."""
+
+    def __init__(self, config: ClusteringConfig, slate_size: int, clusterer: Clusterer | None = None) -> None:
+        self.config, self.slate_size, self.clusterer = config, slate_size, clusterer
+        self.settled: Clusters | None = None
+        self._ids = torch.zeros(0, dtype=torch.int64)  # arms of the settled clusters, ascending
+        self._fitted: tuple[Tensor, Clusters] | None = None  # profiles last clustered, and the result
+        self._usable: tuple[Clusters, Partition] | None = None  # the same for the clusters last made usable
+
+    def partition(self, round: Round, refit: bool = False) -> Partition:
+        """The round's arms in clusters of at least K; `refit` clusters these profiles anew (online)."""
+        if self.settled is None or refit or self.config.on == "masked":
+            clusters = self._fit(round)
+        else:
+            clusters = self._assign(round, self.settled)
+        if self._usable is None or self._usable[0] is not clusters:
+            self._usable = (clusters, usable(clusters, self.slate_size, self.config.small))
+        return self._usable[1]
+
+    def settle(self, round: Round, refit: bool = False) -> None:
+        """Keep the clusters this round was played with: for good offline, as the next start online."""
+        if self.config.on == "masked" or (self.settled is not None and not refit):
+            return
+        clusters = self._fit(round)
+        order = torch.argsort(round.arm_ids, stable=True)
+        ascending = torch.equal(order, torch.arange(len(order)))
+        self.settled = clusters if ascending else Clusters(clusters.labels[order], clusters.centroids)
+        self._ids = round.arm_ids[order].clone()
+
+    def _fit(self, round: Round) -> Clusters:
+        """Clusters of this round; those of the same tensor again are not computed twice."""
+        if self.config.on == "masked":
+            return fit_clusters(active_contexts(round), self.config, self.clusterer)
+        if self._fitted is None or self._fitted[0] is not round.profiles:
+            start = self.settled.centroids if self.settled is not None and self.config.warm else None
+            self._fitted = (round.profiles, fit_clusters(round.profiles, self.config, self.clusterer, start))
+        return self._fitted[1]
+
+    def _assign(self, round: Round, settled: Clusters) -> Clusters:
+        """Known arms keep their cluster; arms never seen join the nearest centroid."""
+        if torch.equal(round.arm_ids, self._ids):
+            return settled
+        place = torch.searchsorted(self._ids, round.arm_ids).clamp(max=len(self._ids) - 1)
+        known = self._ids[place] == round.arm_ids
+        labels = settled.labels[place]
+        if not bool(known.all()):
+            labels = torch.where(known, labels, nearest(round.profiles, settled.centroids))
+        return Clusters(labels, settled.centroids)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        if self.settled is None:
+            return {}
+        return {"ids": self._ids, "labels": self.settled.labels, "centroids": self.settled.centroids}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._fitted, self._usable, self.settled = None, None, None
+        if "centroids" in state:
+            self._ids = state["ids"].clone()
+            self.settled = Clusters(state["labels"].clone(), state["centroids"].clone())
+
+
+def fit_clusters(
+    data: Tensor, config: ClusteringConfig, clusterer: Clusterer | None = None, start: Tensor | None = None
+) -> Clusters:
+    """Cluster the rows of data (n, d); empty clusters are dropped, noise points are placed."""
+    points = data.numpy(force=True).astype(np.float64)
+    if clusterer is None and config.method != "hdbscan" and config.count > len(points):
+        raise ConfigError(
+            f"clustering.count: expected at most as many clusters as arms, got {config.count} clusters for "
+            f"{len(points)} arms; lower --clusters"
+        )
+    if clusterer is None and config.count == 1 and config.method != "hdbscan":
+        return Clusters(torch.zeros(len(points), dtype=torch.int64), data.mean(0, keepdim=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # fewer distinct points than clusters: said below in our own words
+        raw = np.asarray((clusterer or _clusterer(config, start)).fit_predict(points)).astype(np.int64)
+    clusters = _named(data, raw, config.noise)
+    if len(clusters.centroids) == 1:
+        raise DataError(
+            f"clustering: expected arms that form several clusters, got all {len(points)} in one; their profiles "
+            "may be identical. Use --clusters 1, or the policy cn-ucb, which does not cluster"
+        )
+    return clusters
+
+
+def _clusterer(config: ClusteringConfig, start: Tensor | None) -> Clusterer:
+    from sklearn import cluster, mixture
+
+    warm: dict[str, Any] = {"init": start.numpy(force=True), "n_init": 1} if start is not None else {}
+    count = len(start) if start is not None else config.count
+    k_means = {"n_clusters": count, "max_iter": config.max_iter, "random_state": config.seed, "n_init": config.n_init}
+    if config.method == "kmeans":
+        return cluster.KMeans(**(k_means | warm))  # type: ignore[no-any-return]
+    if config.method == "minibatch":
+        return cluster.MiniBatchKMeans(**(k_means | warm))  # type: ignore[no-any-return]
+    if config.method == "gaussian-mixture":
+        means = {"means_init": warm["init"]} if warm else {}
+        return mixture.GaussianMixture(  # type: ignore[no-any-return]
+            count, covariance_type="diag", max_iter=config.max_iter, random_state=config.seed, **means
+        )
+    if config.method == "agglomerative":
+        return cluster.AgglomerativeClustering(config.count)  # type: ignore[no-any-return]
+    return cluster.HDBSCAN(min_cluster_size=max(5, config.count), copy=True)  # type: ignore[no-any-return]
+
+
+def _named(data: Tensor, raw: NDArray[np.int64], noise: str) -> Clusters:
+    """Labels 0 … C−1 without gaps, centroids, and a place for points labelled −1."""
+    clustered = raw >= 0
+    if not clustered.any():
+        raise DataError(
+            f"clustering: the clusterer called all {len(raw)} arms noise; lower clustering.count (HDBSCAN's smallest "
+            "cluster) or use clustering.method=kmeans"
+        )
+    names, labels = np.unique(raw[clustered], return_inverse=True)
+    full = torch.full((len(raw),), len(names), dtype=torch.int64)
+    full[torch.from_numpy(clustered)] = torch.from_numpy(labels.astype(np.int64))
+    centroids = _centroids(data[torch.from_numpy(clustered)], full[torch.from_numpy(clustered)], len(names))
+    if clustered.all():
+        return Clusters(full, centroids)
+    if noise == "own":
+        return Clusters(full, _centroids(data, full, len(names) + 1))
+    full[torch.from_numpy(~clustered)] = nearest(data[torch.from_numpy(~clustered)], centroids)
+    return Clusters(full, _centroids(data, full, len(names)))
+
+
+def _centroids(data: Tensor, labels: Tensor, count: int) -> Tensor:
+    sums = torch.zeros(count, data.shape[1], dtype=torch.float64).index_add_(0, labels, data.to(torch.float64))
+    return sums / torch.bincount(labels, minlength=count).clamp(min=1).unsqueeze(1)
+
+
+def nearest(points: Tensor, centroids: Tensor) -> Tensor:
+    """Index of the nearest centroid of every point, (n,)."""
+    half_norms = 0.5 * (centroids * centroids).sum(1)
+    return torch.argmin(half_norms - points.to(centroids.dtype) @ centroids.T, 1)
+
+
+def usable(clusters: Clusters, k: int, rule: str) -> Partition:
+    """Apply the rule for clusters with fewer than k of the offered arms."""
+    count = len(clusters.centroids)
+    sizes = torch.bincount(clusters.labels, minlength=count)
+    lacking = (sizes < k) & (sizes > 0)
+    if rule == "error" and bool(lacking.any()):
+        worst = int(torch.nonzero(lacking)[0])
+        raise ConfigError(
+            f"clustering: expected every cluster to hold at least K = {k} arms, got {int(sizes[worst])} in cluster "
+            f"{worst}; set clustering.small to merge, skip or fill, or lower --clusters"
+        )
+    if rule == "merge":
+        return _partition(_merged(clusters, sizes, k))
+    if rule == "skip" and bool(lacking.any()):
+        return _skipping(clusters, sizes, k)
+    if rule == "fill" and bool(lacking.any()):
+        return _filling(clusters, sizes, k)
+    return _partition(clusters.labels)
+
+
+def _partition(labels: Tensor) -> Partition:
+    names, compact = torch.unique(labels, return_inverse=True)
+    return Partition(compact, cluster_table(compact, len(names)), names)
+
+
+def _merged(clusters: Clusters, sizes: Tensor, k: int) -> Tensor:
+    """Merge the smallest cluster below k into the nearest centroid until all hold k."""
+    sizes, centroids = sizes.clone(), clusters.centroids.clone()
+    target = torch.arange(len(sizes))
+    while True:
+        alive = torch.nonzero(sizes > 0).flatten()
+        smallest = alive[torch.argmin(sizes[alive])]
+        if len(alive) == 1 or int(sizes[smallest]) >= k:
+            return target[clusters.labels]
+        others = alive[alive != smallest]
+        into = others[torch.argmin(((centroids[others] - centroids[smallest]) ** 2).sum(1))]
+        weights = sizes[[into, smallest]].to(torch.float64)
+        centroids[into] = (weights[0] * centroids[into] + weights[1] * centroids[smallest]) / weights.sum()
+        sizes[into] += sizes[smallest]
+        sizes[smallest] = 0
+        target[target == smallest] = into
+
+
+def _skipping(clusters: Clusters, sizes: Tensor, k: int) -> Partition:
+    large = sizes >= k
+    if not bool(large.any()):  # nothing left: all arms together, the global top K
+        return _partition(torch.zeros_like(clusters.labels))
+    kept = torch.nonzero(large[clusters.labels]).flatten()
+    plain = _partition(clusters.labels[kept])
+    return Partition(plain.labels, plain.table, plain.names, kept)
+
+
+def _filling(clusters: Clusters, sizes: Tensor, k: int) -> Partition:
+    members = [torch.nonzero(clusters.labels == c).flatten() for c in range(len(sizes))]
+    lacking = [c for c in range(len(sizes)) if 0 < int(sizes[c]) < k]
+    filled = []
+    for c in lacking:
+        distance = ((clusters.centroids - clusters.centroids[c]) ** 2).sum(1)
+        order = [int(o) for o in torch.argsort(distance, stable=True) if int(o) != c]
+        filled.append(SmallCluster(members[c], tuple(members[o] for o in order if len(members[o]))))
+    kept = torch.nonzero((sizes >= k)[clusters.labels]).flatten()
+    plain = _partition(clusters.labels[kept]) if len(kept) else None
+    table = plain.table if plain else torch.zeros(0, k, dtype=torch.int64)
+    labels, names = (plain.labels, plain.names) if plain else (kept, kept)
+    return Partition(labels, table, torch.cat([names, torch.tensor(lacking)]), kept, tuple(filled))

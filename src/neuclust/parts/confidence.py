@@ -1,0 +1,319 @@
+"""The gradient covariance Z = λI + Σ ĝĝᵀ and the widths it gives, in interchangeable forms.
+
+`full` is exact: `primal` keeps Z and Z⁻¹ (p × p, Woodbury), `dual` keeps the history's gradients as factors
+and an incremental Cholesky factor of λI + ĜĜᵀ. Both are asked through activation regions where that is less
+work. `diagonal` and `last-layer` are the usual approximations, by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.kernels import widths
+from neuclust.kernels.network import (
+    Factors,
+    Network,
+    backward_deltas,
+    flatten,
+    gram,
+    scaled,
+)
+from neuclust.kernels.regions import group_rows, pattern_rows, region_basis
+
+_BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
+
+
+@dataclass(frozen=True, slots=True)
+class ConfidenceConfig:
+    """Which covariance, in which form; `per_width` divides gradients by √m as the paper does.
+
+    `solver` auto takes the primal up to 2,048 parameters and the dual above; `regions` auto uses them when
+    fewer gradients have to be formed than there are distinct contexts.
+    """
+
+    form: Literal["full", "diagonal", "last-layer"] = "full"
+    solver: Literal["auto", "primal", "dual"] = "auto"
+    regions: Literal["auto", "always", "never"] = "auto"
+    ridge: float = 1.0
+    per_width: bool = True
+    refresh: int = 200  # updates between two exact refactorisations, so that rounding cannot pile up
+
+    def __post_init__(self) -> None:
+        if not self.ridge > 0:
+            raise ConfigError(f"confidence.ridge: expected a number above 0, got {self.ridge}")
+        if self.refresh < 1:
+            raise ConfigError(f"confidence.refresh: expected at least 1, got {self.refresh}")
+
+
+class Covariance(Protocol):
+    """State behind full or last-layer widths."""
+
+    logdet: float
+
+    def forms(self, factors: Factors, columns: Tensor) -> Tensor: ...
+
+    def cost(self, columns: int) -> int: ...
+
+    def observe(self, factors: Factors) -> None: ...
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+
+
+class PrimalCovariance:
+    """Z and Z⁻¹ as (p, p) matrices; K new gradients cost O(K p²)."""
+
+    def __init__(self, size: int, first_layer: tuple[int, int], ridge: float, refresh: int) -> None:
+        self._first, self._refresh = first_layer, refresh
+        self._size = size
+        self._ridge = ridge
+        self._matrix = torch.eye(size, dtype=torch.float64) * ridge
+        self._inverse = torch.eye(size, dtype=torch.float64) / ridge
+        self._updates = 0
+        self.logdet = 0.0
+
+    def forms(self, factors: Factors, columns: Tensor) -> Tensor:
+        """Ĝ Z⁻¹ Ĝᵀ of groups of gradients on the given input columns: (R, q, q)."""
+        inverse = self._inverse
+        if len(columns) < self._first[1]:
+            index = self._coordinates(columns)
+            inverse = inverse[index[:, None], index]
+        return widths.primal_forms(inverse, flatten(factors))
+
+    def cost(self, columns: int) -> int:
+        """Numbers one query needs in flight."""
+        return self._size - (self._first[1] - columns) * self._first[0]
+
+    def observe(self, factors: Factors) -> None:
+        features = flatten(factors)
+        self._matrix += features.T @ features
+        self._updates += 1
+        if self._updates % self._refresh:
+            self._inverse, gain = widths.woodbury(self._inverse, features)
+            self.logdet += float(gain)
+        else:
+            self._refactor()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        logdet = torch.tensor(self.logdet, dtype=torch.float64)
+        updates = torch.tensor(self._updates)
+        return {"matrix": self._matrix, "inverse": self._inverse, "logdet": logdet, "updates": updates}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._matrix, self._inverse = state["matrix"].clone(), state["inverse"].clone()
+        self.logdet, self._updates = float(state["logdet"]), int(state["updates"])
+
+    def _coordinates(self, columns: Tensor) -> Tensor:
+        """Positions in θ of W_0's given columns and of all later layers."""
+        out, fan_in = self._first
+        first = (torch.arange(out).unsqueeze(1) * fan_in + columns.cpu()).flatten()
+        return torch.cat([first, torch.arange(out * fan_in, self._size)])
+
+    def _refactor(self) -> None:
+        factor = widths.definite_cholesky(self._matrix)
+        self._inverse = torch.cholesky_inverse(factor)
+        self.logdet = float(2 * torch.log(torch.diagonal(factor)).sum()) - self._size * math.log(self._ridge)
+
+
+class DualCovariance:
+    """Past gradients as factors and the Cholesky factor of λI + ĜĜᵀ; K new ones cost O(K n²)."""
+
+    def __init__(self, ridge: float) -> None:
+        self._ridge = ridge
+        self._count = 0
+        self._history: Factors | None = None  # buffers with room to grow
+        self._factor = torch.zeros(0, 0, dtype=torch.float64)
+
+    @property
+    def logdet(self) -> float:
+        """log det(I + ĜĜᵀ/λ)."""
+        diagonal = torch.diagonal(self._factor)[: self._count]
+        return float(2 * torch.log(diagonal).sum()) - self._count * math.log(self._ridge)
+
+    def forms(self, factors: Factors, columns: Tensor) -> Tensor:
+        """(κ − k(λI + ĜĜᵀ)⁻¹kᵀ)/λ of groups of gradients on the given input columns: (R, q, q)."""
+        past = self._past(factors)
+        first = past.inputs[0][:, columns] if factors.inputs[0].shape[-1] < past.inputs[0].shape[-1] else past.inputs[0]
+        past = Factors((first, *past.inputs[1:]), past.deltas)
+        used = self._factor[: self._count, : self._count]
+        return widths.dual_forms(used, gram(factors, past), gram(factors, factors), self._ridge)
+
+    def cost(self, columns: int) -> int:
+        """Numbers one query needs in flight."""
+        return max(self._count, columns)
+
+    def observe(self, factors: Factors) -> None:
+        past, new = self._past(factors), len(factors.deltas[0])
+        corner = gram(factors, factors)
+        corner.diagonal().add_(self._ridge)
+        used = self._factor[: self._count, : self._count]
+        left, right = widths.cholesky_rows(used, gram(factors, past), corner)
+        self._grow(factors, self._count + new)
+        assert self._history is not None
+        rows = slice(self._count, self._count + new)
+        self._factor[rows, : self._count], self._factor[rows, rows] = left, right
+        for buffers, values in ((self._history.inputs, factors.inputs), (self._history.deltas, factors.deltas)):
+            for buffer, value in zip(buffers, values, strict=True):
+                buffer[rows] = value
+        self._count += new
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = {"factor": self._factor[: self._count, : self._count].clone()}
+        if self._history is not None:
+            past = self._history[: self._count]
+            state |= {f"input.{i}": a.clone() for i, a in enumerate(past.inputs)}
+            state |= {f"delta.{i}": d.clone() for i, d in enumerate(past.deltas)}
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._factor = state["factor"].clone()
+        self._count = len(self._factor)
+        depth = sum(name.startswith("delta.") for name in state)
+        inputs = tuple(state[f"input.{i}"].clone() for i in range(depth))
+        deltas = tuple(state[f"delta.{i}"].clone() for i in range(depth))
+        self._history = Factors(inputs, deltas) if depth else None
+
+    def _past(self, like: Factors) -> Factors:
+        if self._history is not None:
+            return self._history[: self._count]
+        empty = [a.new_zeros(0, a.shape[-1]) for a in (*like.inputs, *like.deltas)]
+        return Factors(tuple(empty[: len(like.inputs)]), tuple(empty[len(like.inputs) :]))
+
+    def _grow(self, like: Factors, needed: int) -> None:
+        """Double the buffers when they are full."""
+        if needed <= len(self._factor):
+            return
+        room = max(2 * len(self._factor), needed, 64)
+        factor = self._factor.new_zeros(room, room)
+        factor[: self._count, : self._count] = self._factor[: self._count, : self._count]
+        past = self._past(like)
+
+        def widened(values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+            buffers = tuple(v.new_zeros(room, v.shape[-1]) for v in values)
+            for buffer, value in zip(buffers, values, strict=True):
+                buffer[: len(value)] = value
+            return buffers
+
+        self._factor, self._history = factor, Factors(widened(past.inputs), widened(past.deltas))
+
+
+class FullConfidence:
+    """Exact widths from the full covariance of all layers, or of the last one."""
+
+    def __init__(self, config: ConfidenceConfig, net: Network) -> None:
+        self.config = config
+        self._last_only = config.form == "last-layer"
+        shapes = [weight.shape for weight in (net.weights[-1:] if self._last_only else net.weights)]
+        size = sum(shape.numel() for shape in shapes)
+        self.solver = config.solver if config.solver != "auto" else ("primal" if size <= 2048 else "dual")
+        self._covariance: Covariance = (
+            PrimalCovariance(size, (shapes[0][0], shapes[0][1]), config.ridge, config.refresh)
+            if self.solver == "primal"
+            else DualCovariance(config.ridge)
+        )
+
+    @property
+    def logdet(self) -> float:
+        return self._covariance.logdet
+
+    def widths(
+        self, net: Network, inputs: tuple[Tensor, ...], preactivations: tuple[Tensor, ...], columns: Tensor
+    ) -> Tensor:
+        """w of every row, given its forward pass through the net restricted to `columns`: (n,)."""
+        scale = feature_scale(self.config, net)
+        if self._last_only:
+            last = inputs[-1]
+            delta = torch.full_like(last[:, :1], net.scale * scale)
+            return self._direct(Factors((last,), (delta,)), torch.arange(last.shape[1]))
+        rows, q = inputs[0].shape
+        if self.config.regions != "never":
+            first, region = group_rows(pattern_rows(preactivations))
+            if self.config.regions == "always" or len(first) * q < rows:
+                gates = tuple((z[first] > 0).to(z.dtype) for z in preactivations)
+                return self._by_region(net, gates, region, inputs[0], columns, scale)
+        deltas = backward_deltas(net, tuple((z > 0).to(z.dtype) for z in preactivations))
+        return self._direct(scaled(Factors(inputs, deltas), scale), columns)
+
+    def observe(self, factors: Factors) -> None:
+        """Add the gradients ĝ of the arms whose reward was seen."""
+        self._covariance.observe(factors.last_layer() if self._last_only else factors)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self._covariance.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._covariance.load_state_dict(state)
+
+    def _by_region(
+        self, net: Network, gates: tuple[Tensor, ...], region: Tensor, x: Tensor, columns: Tensor, scale: float
+    ) -> Tensor:
+        q = x.shape[1]
+        chunk = max(1, _BUDGET // (q * self._covariance.cost(q)))
+        blocks = [
+            self._covariance.forms(scaled(region_basis(net, tuple(g[i : i + chunk] for g in gates), q), scale), columns)
+            for i in range(0, len(gates[0]), chunk)
+        ]
+        forms = torch.cat(blocks)
+        squares = ((x.unsqueeze(1) @ forms[region]).squeeze(1) * x).sum(1)
+        return squares.clamp(min=0).sqrt()
+
+    def _direct(self, factors: Factors, columns: Tensor) -> Tensor:
+        rows = len(factors.deltas[0])
+        chunk = max(1, _BUDGET // self._covariance.cost(len(columns)))
+        blocks = []
+        for start in range(0, rows, chunk):
+            part = factors[slice(start, start + chunk)]
+            single = Factors(tuple(a.unsqueeze(1) for a in part.inputs), tuple(d.unsqueeze(1) for d in part.deltas))
+            blocks.append(self._covariance.forms(single, columns).flatten())
+        return torch.cat(blocks).clamp(min=0).sqrt()
+
+
+class DiagonalConfidence:
+    """The usual approximation: only the diagonal U = λ + Σ ĝ ⊙ ĝ, one matrix a layer."""
+
+    def __init__(self, config: ConfidenceConfig, net: Network) -> None:
+        self.config = config
+        self.diagonal = tuple(torch.full_like(weight, config.ridge) for weight in net.weights)
+
+    @property
+    def logdet(self) -> float:
+        """log det U/λ^p."""
+        return sum(float(torch.log(u / self.config.ridge).sum()) for u in self.diagonal)
+
+    def widths(
+        self, net: Network, inputs: tuple[Tensor, ...], preactivations: tuple[Tensor, ...], columns: Tensor
+    ) -> Tensor:
+        """w of every row, given its forward pass through the net restricted to `columns`: (n,)."""
+        deltas = backward_deltas(net, tuple((z > 0).to(z.dtype) for z in preactivations))
+        diagonal = (self.diagonal[0][:, columns], *self.diagonal[1:])
+        return widths.diagonal_squares(
+            scaled(Factors(inputs, deltas), feature_scale(self.config, net)), diagonal
+        ).sqrt()
+
+    def observe(self, factors: Factors) -> None:
+        gains = widths.diagonal_gain(factors)
+        self.diagonal = tuple(u + gain for u, gain in zip(self.diagonal, gains, strict=True))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {f"diagonal.{i}": u for i, u in enumerate(self.diagonal)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.diagonal = tuple(state[f"diagonal.{i}"].clone() for i in range(len(self.diagonal)))
+
+
+def feature_scale(config: ConfidenceConfig, net: Network) -> float:
+    """1/√m for ĝ = g/√m, or 1 where gradients are used as they are."""
+    return 1 / math.sqrt(net.weights[-1].shape[1] - net.bias) if config.per_width else 1.0
+
+
+def build_confidence(config: ConfidenceConfig, net: Network) -> FullConfidence | DiagonalConfidence:
+    """The configured form for this net."""
+    return DiagonalConfidence(config, net) if config.form == "diagonal" else FullConfidence(config, net)

@@ -1,0 +1,88 @@
+"""From a masked context z = x ⊙ a to what the network reads (SPEC §1.2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Round
+from neuclust.errors import ConfigError, DataError
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderConfig:
+    """`raw` z; `scale` z/ρ; `unit` z/‖z‖; `lift` [z/ρ, √(1 − ‖z‖²/ρ²)]; `duplicate` adds [φ, φ]/√2.
+
+    rho None takes ρ from the first round: the largest |entry| of its contexts (for `lift` times √d).
+    """
+
+    kind: Literal["raw", "scale", "unit", "lift"] = "scale"
+    rho: float | None = 5.0
+    duplicate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rho is not None and not self.rho > 0:
+            raise ConfigError(f"encoder.rho: expected a positive number or none (automatic), got {self.rho}")
+
+
+class Encoder:
+    """Encodes contexts given on their active columns; never builds the columns that are zero anyway."""
+
+    def __init__(self, config: EncoderConfig, dim: int, even: bool) -> None:
+        self.config = config
+        self.half = dim + (config.kind == "lift")
+        if even and not config.duplicate:
+            self.half += self.half % 2  # a zero column, for initialisations that halve the input
+        self.dim = self.half * (2 if config.duplicate else 1)
+        self._lifted = dim
+
+    def scale_of(self, round: Round) -> float:
+        """ρ, from the configuration or from this round's contexts."""
+        if self.config.rho is not None:
+            return self.config.rho
+        largest = float(active_contexts(round).abs().max()) if round.profiles.numel() else 0.0
+        largest = largest if largest > 0 else 1.0
+        return largest * math.sqrt(self._lifted) if self.config.kind == "lift" else largest
+
+    def encode(self, z: Tensor, active: Tensor, rho: float) -> tuple[Tensor, Tensor]:
+        """φ of contexts z (n, q) on columns `active` (q,): encoded columns (n, q') and their numbers (q',)."""
+        x, columns = self._plain(z, active, rho)
+        if self.config.duplicate:
+            return torch.cat([x, x], 1) / math.sqrt(2), torch.cat([columns, columns + self.half])
+        return x, columns
+
+    def full(self, z: Tensor, active: Tensor, rho: float) -> Tensor:
+        """φ with its zero columns, (n, d')."""
+        x, columns = self.encode(z, active, rho)
+        out = x.new_zeros(len(x), self.dim)
+        out[:, columns] = x
+        return out
+
+    def _plain(self, z: Tensor, active: Tensor, rho: float) -> tuple[Tensor, Tensor]:
+        if self.config.kind == "raw":
+            return z, active
+        if self.config.kind == "scale":
+            return z / rho, active
+        if self.config.kind == "unit":
+            norm = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+            return torch.where(norm > 0, z / norm.clamp(min=torch.finfo(z.dtype).tiny), 0.0), active
+        x = z / rho
+        rest = 1 - (x * x).sum(1, keepdim=True)
+        if float(rest.min()) < -1e-9:
+            raise DataError(
+                f"encoder 'lift': expected contexts of norm at most encoder.rho = {rho:g}, got "
+                f"{rho * math.sqrt(1 - float(rest.min())):g}; raise encoder.rho"
+            )
+        return torch.cat([x, rest.clamp(min=0).sqrt()], 1), torch.cat([active, active.new_tensor([self._lifted])])
+
+
+def active_contexts(round: Round) -> Tensor:
+    """z = x ⊙ a on the round's active columns only, (n, q)."""
+    if round.query is None:
+        return round.profiles
+    active = round.active
+    return round.profiles[:, active] * round.query[active]

@@ -1,0 +1,106 @@
+"""Fitting a network to what was observed: the configuration and the one routine both networks use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from neuclust.errors import ConfigError
+from neuclust.kernels.training import (
+    Descent,
+    Parameters,
+    Projection,
+    descend,
+    finite,
+    guarded,
+    pull_energy,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How a net is fitted after a round to its n observations.
+
+    Objective for loss_norm `mean`: (factor·½Σ(f − r)² + (pull/2)‖θ − anchor‖²)/n; for `sum` without the 1/n.
+    pull = ridge × the width (`pull_by_width`, the paper's mλ), × n with `pull_inside_sum`, as its slate loss is
+    printed. `step` None is automatic: `step_share` over a bound on the curvature. With `guard`, steps that
+    would end above the starting objective are halved.
+    """
+
+    steps: int = 40
+    step: float | None = None
+    step_share: float = 1.0
+    loss_norm: Literal["mean", "sum"] = "mean"
+    loss_factor: float = 1.0
+    ridge: float = 1.0
+    pull_by_width: bool = True
+    pull_inside_sum: bool = False
+    anchor: Literal["initial", "zero"] = "initial"
+    optimizer: Literal["gd", "sgd"] = "gd"
+    batch_size: int = 64
+    start: Literal["warm", "restart"] = "warm"
+    guard: bool = True
+    after: Literal["round", "sample"] = "round"
+    train_every: int = 1
+    train_until: int | None = None
+    engine: Literal["auto", "library"] = "auto"  # auto: one compiled loop where it serves (kernels/fused.py)
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.train_every < 1 or self.batch_size < 1:
+            raise ConfigError(
+                "training: expected steps >= 0, train_every >= 1 and batch_size >= 1, got "
+                f"{self.steps}, {self.train_every} and {self.batch_size}"
+            )
+        if self.step is not None and not self.step > 0:
+            raise ConfigError(f"training.step: expected a positive number or none (automatic), got {self.step}")
+        if self.ridge < 0:
+            raise ConfigError(f"training.ridge: expected a number of at least 0, got {self.ridge}")
+
+    def due(self, t: int) -> bool:
+        """Whether to train after the t-th update."""
+        return t % self.train_every == 0 and (self.train_until is None or t <= self.train_until)
+
+    def weights(self, observations: int, width: int) -> tuple[float, float]:
+        """Weight of one observation and pull of the regulariser, for n observations and a net of this width."""
+        share = 1 / observations if self.loss_norm == "mean" else 1.0
+        pull = self.ridge * (width if self.pull_by_width else 1) * (observations if self.pull_inside_sum else 1)
+        return self.loss_factor * share, pull * share
+
+
+@dataclass(frozen=True, slots=True)
+class LeastSquares:
+    """One training problem, as functions of the parameters."""
+
+    gradient: Callable[[Parameters, int], Parameters]  # of the loss, for step number i
+    loss: Callable[[Parameters], float]
+    curvature: Callable[[Parameters], float]  # Σ_i weight_i ‖∇f_i‖², a bound on the largest eigenvalue
+    pull: float
+    anchor: Parameters | None
+    project: Projection | None = None
+    fused: Callable[[Parameters, float], Parameters] | None = None  # all steps at once, where that is possible
+
+
+def fit(problem: LeastSquares, start: Parameters, config: TrainingConfig) -> Descent:
+    """J steps from `start`, guarded or as they come."""
+    step = config.step
+    if step is None:
+        step = config.step_share / (problem.curvature(start) + problem.pull + 1e-12)
+
+    def attempt(size: float) -> Parameters:
+        if problem.fused is not None and config.engine == "auto":
+            return problem.fused(start, size)
+        return descend(
+            start,
+            problem.gradient,
+            steps=config.steps,
+            step=size,
+            pull=problem.pull,
+            anchor=problem.anchor,
+            project=problem.project,
+        )
+
+    if not config.guard:
+        parameters = attempt(step)
+        return Descent(parameters, step, 0, failed=not finite(parameters))
+    return guarded(start, attempt, lambda p: problem.loss(p) + pull_energy(p, problem.anchor, problem.pull), step)

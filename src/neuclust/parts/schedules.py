@@ -1,0 +1,90 @@
+"""How much to explore: γ for the next round, from what has been seen so far (SPEC §1.5)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from neuclust.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleConfig:
+    """`constant` γ; `det`, from the log-determinant; `theory`, Eq. 8 with all its Γ terms.
+
+    `noise` is ζ (½ for 0/1 rewards), `confidence` Δ, `norm_bound` S; the `c_*` are Eq. 8's constants.
+    """
+
+    kind: Literal["constant", "det", "theory"] = "constant"
+    gamma: float = 1.0
+    noise: float = 0.5
+    confidence: float = 0.1
+    norm_bound: float = 1.0
+    c_1: float = 1.0
+    c_gamma_1: float = 1.0
+    c_gamma_2: float = 1.0
+    c_gamma_3: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.gamma < 0:
+            raise ConfigError(f"schedule.gamma: expected a number of at least 0, got {self.gamma}")
+        if not 0 < self.confidence < 1:
+            raise ConfigError(f"schedule.confidence: expected a probability inside (0, 1), got {self.confidence}")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What γ may depend on after t rounds: n observations, log det Z_t/det λI, and the net's shape."""
+
+    t: int
+    observations: int  # tK where every reward was seen
+    logdet: float
+    ridge: float
+    width: int
+    depth: int
+    step: float  # η_1 of the sum loss
+    steps: int  # J
+
+
+def exploration(config: ScheduleConfig, progress: Progress) -> float:
+    """γ_t, used with Z_t in round t + 1."""
+    if config.kind == "constant":
+        return config.gamma
+    if config.kind == "det":
+        return _radius(config, progress.logdet, progress.ridge)
+    return theory_gamma(config, progress)
+
+
+def _radius(config: ScheduleConfig, logdet: float, ridge: float) -> float:
+    """ζ √(logdet + 2 log(1/Δ)) + √λ S."""
+    spread = max(logdet, 0.0) - 2 * math.log(config.confidence)
+    return config.noise * math.sqrt(spread) + math.sqrt(ridge) * config.norm_bound
+
+
+def gamma_terms(config: ScheduleConfig, progress: Progress) -> tuple[float, float, float]:
+    """Γ_1, Γ_2, Γ_3 of Eq. 8; (1, 0, 0) before any observation."""
+    n, ridge, depth, width = progress.observations, progress.ridge, progress.depth, progress.width
+    if n == 0:
+        return 1.0, 0.0, 0.0
+    decay = width ** (-1 / 6) * math.sqrt(math.log(width))
+    first = math.sqrt(1 + config.c_gamma_1 * n ** (7 / 6) * depth**4 * ridge ** (-7 / 6) * decay)
+    second = config.c_gamma_2 * n ** (5 / 3) * depth**4 * ridge ** (-1 / 6) * decay
+    third = config.c_gamma_3 * n ** (7 / 6) * depth**3.5 * ridge ** (-7 / 6) * decay * (1 + math.sqrt(n / ridge))
+    return first, second, third
+
+
+def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
+    """Eq. 8: Γ_1 (ζ √(logdet + Γ_2 − 2 log Δ) + √λ S) + (λ + C_1 n L) ((1 − η m λ)^{J/2} √(n/λ) + Γ_3)."""
+    n, ridge = progress.observations, progress.ridge
+    if n == 0:
+        return _radius(config, 0.0, ridge)
+    shrink = progress.step * progress.width * ridge
+    if not 0 < shrink < 1:
+        raise ConfigError(
+            f"schedule 'theory' needs 0 < η·m·λ < 1 (Eq. 8), got {shrink:g}; lower training.step or confidence.ridge"
+        )
+    first, second, third = gamma_terms(config, progress)
+    statistical = first * _radius(config, progress.logdet + second, ridge)
+    optimisation = (1 - shrink) ** (progress.steps / 2) * math.sqrt(n / ridge) + third
+    return statistical + (ridge + config.c_1 * n * progress.depth) * optimisation

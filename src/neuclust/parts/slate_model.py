@@ -1,0 +1,166 @@
+"""The slate model: the monotone network F, its scale, its inputs and its training (SPEC §1.6, §1.7)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.kernels import fused
+from neuclust.kernels.monotone import (
+    TRANSFORMS,
+    MonotoneNetwork,
+    slate_gradient_norms,
+    slate_gradients,
+    slate_value,
+)
+from neuclust.kernels.training import Parameters, Projection
+from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
+from neuclust.parts.history import History
+from neuclust.randomness import stream
+
+
+@dataclass(frozen=True, slots=True)
+class SlateModelConfig:
+    """F's shape and use.
+
+    scale `printed`: weights q(Θ); `calibrated`: q(Θ)·2/fan-in, so that F(1) ≈ 1 at the start.
+    init `paper`: Θ ~ N(1/n, 1), b = 0; `monotone`: Θ ~ N(0, 1), b ~ U(±1/fan-in).
+    `weight` is ω in Σv + ωKF; `train_input` what F is fitted on: predictions of today's arm net, those made
+    when the slate was learned, or the realised arm rewards.
+    """
+
+    width: int = 15
+    depth: int = 1
+    transform: Literal["sigmoid", "softplus", "exp", "square", "abs"] = "sigmoid"
+    scale: Literal["printed", "calibrated"] = "calibrated"
+    init: Literal["paper", "monotone"] = "paper"
+    relu_out: bool = False
+    nonneg_bias: bool = False
+    clamp_all: bool = False  # the authors' MovieLens code: every raw parameter clamped at 0 after each step
+    weight: float = 1.0
+    score: Literal["sum", "mean"] = "sum"
+    input: Literal["mean", "optimistic"] = "mean"
+    sort_input: bool = True
+    relu_input: bool = True
+    train_input: Literal["predicted", "predicted-then", "realised"] = "predicted"
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.depth < 1:
+            raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
+        if self.transform not in TRANSFORMS:
+            raise ConfigError(f"slate.transform: expected one of {', '.join(TRANSFORMS)}, got {self.transform!r}")
+        if self.weight < 0:
+            raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
+
+
+class SlateModel:
+    """F(r) for slates of K arm rewards, non-decreasing in each."""
+
+    def __init__(self, config: SlateModelConfig, slate_size: int, seed: int) -> None:
+        self.config, self.slate_size = config, slate_size
+        self.initial = initial_slate_network(config, slate_size, seed)
+        self.net = self.initial
+        self.failures = 0
+
+    def prepare(self, rewards: Tensor) -> Tensor:
+        """What F reads of arm rewards (…, K): rectified and sorted descending, unless configured otherwise."""
+        if self.config.relu_input:
+            rewards = torch.relu(rewards)
+        return torch.sort(rewards, dim=-1, descending=True).values if self.config.sort_input else rewards
+
+    def value(self, rewards: Tensor) -> Tensor:
+        """F of slates (…, K) -> (…)."""
+        return slate_value(self.net, self.prepare(rewards))
+
+    def train(self, history: History, predicted: Tensor, updates: int) -> None:
+        """Fit F to all slates seen; `predicted` (u,) are the arm net's means of the history's contexts."""
+        training = self.config.training
+        if len(history.slate_rewards) == 0 or training.steps == 0 or not training.due(updates):
+            return
+        start = self.initial.parameters if training.start == "restart" else self.net.parameters
+        result = fit(self._problem(history, predicted), start, training)
+        self.failures += result.failed
+        self.net = self.net.with_parameters(result.parameters)
+
+    def _inputs(self, history: History, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Slates as F reads them (u, K), their mean rewards (u,) and counts (u,)."""
+        if self.config.train_input == "predicted":
+            groups, target, counts = history.slate_targets()
+            return self.prepare(predicted[groups]), target, counts
+        realised = self.config.train_input == "realised"
+        inputs = history.slate_arm_rewards.rows if realised else history.slate_predictions.rows
+        known = ~torch.isnan(inputs).any(1)  # a slate with an unseen arm reward has no realised input
+        target = history.slate_rewards.rows[known]
+        return self.prepare(inputs[known]), target, torch.ones_like(target)
+
+    def _problem(self, history: History, predicted: Tensor) -> LeastSquares:
+        inputs, target, counts = self._inputs(history, predicted)
+        share, pull = self.config.training.weights(max(1, int(counts.sum())), self.config.width)
+        weight = counts * share
+
+        def gradient(parameters: Parameters, _: int) -> Parameters:
+            return slate_gradients(self.net.with_parameters(parameters), inputs, target, weight)
+
+        def loss(parameters: Parameters) -> float:
+            error = slate_value(self.net.with_parameters(parameters), inputs) - target
+            return 0.5 * float((weight * error * error).sum())
+
+        def curvature(parameters: Parameters) -> float:
+            return float((weight * slate_gradient_norms(self.net.with_parameters(parameters), inputs)).sum())
+
+        training = self.config.training
+        anchor = self.initial.parameters if training.anchor == "initial" else None
+
+        def at_once(start: Parameters, step: float) -> Parameters:
+            return fused.descend_slate(
+                self.net, start, inputs, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor,
+                clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias,
+            )  # fmt: skip
+
+        fusible = self.config.depth == 1 and fused.usable(self.net.parameters)
+        return LeastSquares(
+            gradient, loss, curvature, pull, anchor, self._projection(), at_once if fusible else None
+        )
+
+    def _projection(self) -> Projection | None:
+        if self.config.clamp_all:
+            return _clamp_from(0)
+        return _clamp_from(len(self.net.weights)) if self.config.nonneg_bias else None
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = {f"parameter.{i}": p for i, p in enumerate(self.net.parameters)}
+        state |= {f"initial.{i}": p for i, p in enumerate(self.initial.parameters)}
+        return {**state, "failures": torch.tensor(self.failures)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        count = range(len(self.net.parameters))
+        self.net = self.net.with_parameters(tuple(state[f"parameter.{i}"].clone() for i in count))
+        self.initial = self.net.with_parameters(tuple(state[f"initial.{i}"].clone() for i in count))
+        self.failures = int(state["failures"])
+
+
+def initial_slate_network(config: SlateModelConfig, slate_size: int, seed: int) -> MonotoneNetwork:
+    """Θ and b at the start, with the scale c_k of every layer."""
+    rng = stream(seed, "slate network")
+    sizes = [slate_size, *[config.width] * config.depth, 1]
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    centre = 1 / config.width if config.init == "paper" else 0.0
+    weights = tuple(torch.from_numpy(centre + rng.standard_normal(shape)) for shape in shapes)
+    spread = 0.0 if config.init == "paper" else 1.0
+    biases = tuple(torch.from_numpy(spread * rng.uniform(-1, 1, out) / fan_in) for out, fan_in in shapes)
+    scales = tuple(1.0 if config.scale == "printed" else 2 / fan_in for _, fan_in in shapes)
+    return MonotoneNetwork(weights, biases, scales, config.transform, config.relu_out)
+
+
+def _clamp_from(first: int) -> Projection:
+    def project(parameters: Parameters) -> None:
+        for parameter in parameters[first:]:
+            parameter.clamp_(min=0)
+
+    return project

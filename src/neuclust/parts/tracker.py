@@ -1,0 +1,101 @@
+"""The online variant's own picture of the arms: profiles that learn from what was played (SPEC §1.10a)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate
+from neuclust.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class TrackerConfig:
+    """How a 0/1 reward moves a profile entry, a running mean of ratings.
+
+    A liked arm counts as `weight` ratings of `liked`, another one as `weight` ratings of `disliked`, on every
+    feature the round asked for. An entry starts with the dataset's counts, or with `pseudo_count` ratings
+    where it is not zero.
+    """
+
+    liked: float = 4.4
+    disliked: float = 2.8
+    weight: float = 1.0
+    pseudo_count: float = 5.0
+
+    def __post_init__(self) -> None:
+        if self.weight <= 0 or self.pseudo_count < 0:
+            raise ConfigError(
+                f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"
+            )
+
+
+class ProfileTracker:
+    """Sums and counts of the arms that were played; every other arm is as the round shows it."""
+
+    def __init__(self, config: TrackerConfig, dim: int, counts: tuple[Tensor, Tensor] | None = None) -> None:
+        self.config = config
+        self._counts_of: dict[int, Tensor] = {}
+        if counts is not None:
+            self._counts_of = dict(zip(counts[0].tolist(), counts[1].to(torch.float64), strict=True))
+        self._ids = torch.zeros(0, dtype=torch.int64)
+        self._sums = torch.zeros(0, dim, dtype=torch.float64)
+        self._counts = torch.zeros(0, dim, dtype=torch.float64)
+
+    def view(self, round: Round) -> Round:
+        """The round as the policy sees it: tracked profiles in place of the shown ones."""
+        rows, entries = self._known(round)
+        if len(rows) == 0:
+            return round
+        profiles = round.profiles.clone()
+        counts = self._counts[entries]
+        tracked = torch.where(counts > 0, self._sums[entries] / counts.clamp(min=1e-12), 0.0)
+        profiles[rows] = tracked.to(profiles.dtype)
+        return replace(round, profiles=profiles)
+
+    def observe(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        """Move the profiles of the played arms whose reward was seen, on the features that were asked for."""
+        asked = torch.ones(round.profiles.shape[1]) if round.query is None else (round.query != 0)
+        asked = asked.to(torch.float64) * self.config.weight
+        for position, reward in zip(slate.positions.tolist(), feedback.arm_rewards.tolist(), strict=True):
+            if reward == reward:  # NaN: not observed
+                entry = self._entry(int(round.arm_ids[position]), round.profiles[position])
+                rating = self.config.disliked + (self.config.liked - self.config.disliked) * reward
+                self._sums[entry] += asked * rating
+                self._counts[entry] += asked
+
+    def _entry(self, arm: int, shown: Tensor) -> int:
+        """The arm's row, created from the profile the round shows when it is new."""
+        place = torch.nonzero(self._ids == arm).flatten()
+        if len(place):
+            return int(place[0])
+        shown = shown.to(torch.float64)
+        counts = self._counts_of.get(arm, (shown != 0).to(torch.float64) * self.config.pseudo_count)
+        self._ids = torch.cat([self._ids, torch.tensor([arm])])
+        self._sums = torch.cat([self._sums, (shown * counts).unsqueeze(0)])
+        self._counts = torch.cat([self._counts, counts.unsqueeze(0)])
+        return len(self._ids) - 1
+
+    def _known(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Rows of the round whose arm is tracked, and their entries."""
+        if len(self._ids) == 0:
+            return self._ids, self._ids
+        sorted_ids, entries = torch.sort(self._ids)
+        place = torch.searchsorted(sorted_ids, round.arm_ids).clamp(max=len(sorted_ids) - 1)
+        rows = torch.nonzero(sorted_ids[place] == round.arm_ids).flatten()
+        return rows, entries[place[rows]]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = {"ids": self._ids, "sums": self._sums, "counts": self._counts}
+        if self._counts_of:
+            state["start_ids"] = torch.tensor(list(self._counts_of))
+            state["start_counts"] = torch.stack(list(self._counts_of.values()))
+        return state
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._ids, self._sums, self._counts = (state[name].clone() for name in ("ids", "sums", "counts"))
+        if "start_ids" in state:
+            self._counts_of = dict(zip(state["start_ids"].tolist(), state["start_counts"].clone(), strict=True))

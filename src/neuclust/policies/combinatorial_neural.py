@@ -1,0 +1,54 @@
+"""CN-UCB (Hwang, Chai, Oh, ICML 2023): the top K arms by f + γ·width. NeUClust with one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.kernels.ranking import top
+from neuclust.parts.arm_model import ArmModel, ArmModelConfig
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+
+
+@dataclass(frozen=True, slots=True)
+class CombinatorialNeuralConfig:
+    arms: ArmModelConfig = field(default_factory=ArmModelConfig)
+    tie: Literal["id", "random"] = "id"
+
+
+class CombinatorialNeuralUCB:
+    """S_t = top K of v_i = f(x_i; θ_{t−1}) + γ_{t−1} √(ĝ_iᵀ Z_{t−1}⁻¹ ĝ_i)."""
+
+    name = "cn-ucb"
+    save = save_policy
+
+    def __init__(self, config: CombinatorialNeuralConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = ArmModel(config.arms, dim, slate_size, seed)
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        scores = self.arms.scores(round)
+        positions = top(scores.optimistic, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        return Slate(positions, scores.means[positions], scores.bonuses[positions])
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        self.arms.observe(round, slate, feedback)
+        self.arms.train()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.arms.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.arms.load_state_dict(state)
+
+    def diagnostics(self) -> dict[str, Any]:
+        """What a person would ask of a running policy."""
+        return {"gamma": self.arms.gamma(), "failed_trainings": self.arms.failures}

@@ -1,0 +1,113 @@
+"""Shared K-LinUCB (C2UCB; Qin, Chen, Zhu, SDM 2014): one linear model for all arms, top K by optimism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError
+from neuclust.kernels.ranking import top
+from neuclust.kernels.regions import group_rows
+from neuclust.kernels.widths import definite_cholesky, woodbury
+from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+
+
+@dataclass(frozen=True, slots=True)
+class LinearConfig:
+    """V_0 = ridge·I; alpha multiplies the width; `bias` adds a constant feature."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    alpha: float = 1.0
+    ridge: float = 1.0
+    bias: bool = False
+    refresh: int = 200
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        if not self.ridge > 0:
+            raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
+        if self.alpha < 0 or self.refresh < 1:
+            raise ConfigError(f"expected alpha >= 0 and refresh >= 1, got {self.alpha} and {self.refresh}")
+
+
+class SharedLinUCB:
+    """u_i = θ̂ᵀx_i + α √(x_iᵀ V⁻¹ x_i), θ̂ = V⁻¹ b; V += Σ_S xxᵀ, b += Σ_S r x."""
+
+    name = "linucb"
+    save = save_policy
+
+    def __init__(self, config: LinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.encoder = Encoder(config.encoder, dim, even=False)
+        size = self.encoder.dim + config.bias
+        self._matrix = torch.eye(size, dtype=torch.float64) * config.ridge  # V
+        self._inverse = torch.eye(size, dtype=torch.float64) / config.ridge
+        self._moment = torch.zeros(size, dtype=torch.float64)  # b
+        self._rho = math.nan
+        self._updates = 0
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        contexts = active_contexts(round)
+        first, group = group_rows(contexts)  # equal contexts once, so that ties stay ties
+        x, columns = self._encode(round, contexts[first])
+        theta = (self._inverse @ self._moment)[columns]
+        squares = ((x @ self._inverse[columns[:, None], columns]) * x).sum(1)
+        means, bonuses = (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
+        positions = top(means + bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        return Slate(positions, means[positions], bonuses[positions])
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        x, columns = self._encode(round, active_contexts(round)[slate.positions])
+        self._rho = self._scale(round)
+        self._updates += 1
+        seen = ~torch.isnan(feedback.arm_rewards)
+        if bool(seen.any()):
+            rows = x.new_zeros(len(x), len(self._moment))
+            rows[:, columns] = x
+            self._learn(rows[seen], feedback.arm_rewards[seen].to(torch.float64))
+
+    def _learn(self, x: Tensor, rewards: Tensor) -> None:
+        self._matrix += x.T @ x
+        self._moment += x.T @ rewards
+        if self._updates % self.config.refresh:
+            self._inverse, _ = woodbury(self._inverse, x)
+        else:
+            self._inverse = torch.cholesky_inverse(definite_cholesky(self._matrix))
+
+    def _scale(self, round: Round) -> float:
+        return self.encoder.scale_of(round) if math.isnan(self._rho) else self._rho
+
+    def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
+        x, columns = self.encoder.encode(contexts, round.active, self._scale(round))
+        if self.config.bias:
+            x = torch.cat([x, x.new_ones(len(x), 1)], 1)
+            columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
+        return x, columns
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            "matrix": self._matrix,
+            "inverse": self._inverse,
+            "moment": self._moment,
+            "rho": torch.tensor(self._rho, dtype=torch.float64),
+            "updates": torch.tensor(self._updates),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._matrix, self._inverse, self._moment = (state[n].clone() for n in ("matrix", "inverse", "moment"))
+        self._rho, self._updates = float(state["rho"]), int(state["updates"])
+
+    def diagnostics(self) -> dict[str, Any]:
+        """What a person would ask of a running policy."""
+        return {"updates": self._updates}

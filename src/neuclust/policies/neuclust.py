@@ -1,0 +1,190 @@
+"""NeUClust, offline (Algorithm 2) and online (Algorithm 1): the top K of the cluster with the best score.
+
+For every arm v_i = f(x_i; θ_{t−1}) + γ_{t−1} √(ĝ_iᵀ Z_{t−1}⁻¹ ĝ_i); for every cluster c its top K by v, b_c, and
+V_c = Σ_{a ∈ b_c} v_a + ωK·F(σ(f(x_{b_c}))). The slate is b_c of the cluster with the largest V_c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError
+from neuclust.kernels.network import Factors
+from neuclust.kernels.widths import diagonal_gain, diagonal_squares
+from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores
+from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.parts.confidence import DiagonalConfidence
+from neuclust.parts.slate_model import SlateModel, SlateModelConfig
+from neuclust.parts.state import nested, under
+from neuclust.parts.ties import tie_rank
+from neuclust.parts.tracker import ProfileTracker, TrackerConfig
+from neuclust.persistence import save_policy
+
+
+@dataclass(frozen=True, slots=True)
+class NeUClustConfig:
+    """All of NeUClust. `tracker` given makes it the online variant.
+
+    `rank_by` optimistic picks b_c by v (the paper), mean by f (the authors' code). `covariance` slate adds the
+    played arms' gradients once a round (the paper); scan adds those of the best cluster so far after every
+    cluster (the authors' code), which needs a diagonal covariance.
+    """
+
+    arms: ArmModelConfig = field(default_factory=ArmModelConfig)
+    clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+    slate: SlateModelConfig = field(default_factory=SlateModelConfig)
+    tracker: TrackerConfig | None = None
+    rank_by: Literal["optimistic", "mean"] = "optimistic"
+    covariance: Literal["slate", "scan"] = "slate"
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
+            raise ConfigError(
+                f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "
+                "use covariance=slate"
+            )
+
+
+class NeUClust:
+    """Neural arm model with exact widths, clusters, and a monotone slate model.
+
+    `clusterer` may be any object with `fit_predict`; `counts` = (arm ids, (N, d) counts) are the observations
+    behind the shown profiles, for the online variant.
+    """
+
+    name = "neuclust"
+    save = save_policy
+
+    def __init__(
+        self,
+        config: NeUClustConfig,
+        dim: int,
+        slate_size: int,
+        seed: int = 0,
+        *,
+        clusterer: Clusterer | None = None,
+        counts: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
+        self.clusters = ClusterMap(config.clustering, slate_size, clusterer)
+        self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
+        self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        seen = self._seen(round)  # online: the tracked contexts
+        partition = self.clusters.partition(seen, refit=self.online)  # Alg. 1 line 4; Alg. 2 before the loop
+        scores = self.arms.scores(seen)  # f, γ_{t−1} w and v of every arm
+        ranked = scores.optimistic if self.config.rank_by == "optimistic" else scores.means
+        best = partition.best(ranked, tie_rank(seen, self.config.tie, self.seed), self.slate_size)  # b_c
+        if self.config.covariance == "scan":
+            winner, bonuses, _ = self._scan(seen, best, scores)
+        else:
+            winner = first_largest(self._cluster_scores(best, scores))  # c' = argmax V_c
+            bonuses = scores.bonuses[best[winner]]
+        positions = best[winner]  # S_t = b_{c'}
+        return Slate(positions, scores.means[positions], bonuses, cluster=int(partition.names[winner]))
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        seen = self._seen(round)
+        self._observe(seen, slate, feedback)  # Z_t = Z_{t−1} + Σ_{i ∈ S_t} ĝ_i ĝ_iᵀ at θ_{t−1}; history
+        self.clusters.settle(seen, refit=self.online)
+        if self.tracker is not None:
+            self.tracker.observe(round, slate, feedback)  # x_{t+1,i} for i ∈ S_t, after Z and history
+        self.arms.train()  # θ_t: J steps on L(θ)
+        predicted = self.arms.predict(self.arms.history.contexts.rows)
+        self.slates.train(self.arms.history, predicted, self.arms.updates)  # Θ_t: J steps on L(Θ)
+
+    @property
+    def online(self) -> bool:
+        """Whether profiles are tracked and clustered anew each round."""
+        return self.tracker is not None
+
+    def _seen(self, round: Round) -> Round:
+        return round if self.tracker is None else self.tracker.view(round)
+
+    def _cluster_scores(self, best: Tensor, scores: ArmScores) -> Tensor:
+        """V_c = Σ_{a ∈ b_c} v_a + ωK·F(b_c) (or its average), for b (C, K): (C,)."""
+        values = scores.optimistic[best]
+        source = values if self.config.slate.input == "optimistic" else scores.means[best]
+        total = values.sum(1) + self.config.slate.weight * self.slate_size * self.slates.value(source)
+        return total / self.slate_size if self.config.slate.score == "mean" else total
+
+    def _observe(self, seen: Round, slate: Slate, feedback: Feedback) -> None:
+        if self.config.covariance == "slate":
+            self.arms.observe(seen, slate, feedback)
+            return
+        partition = self.clusters.partition(seen, refit=self.online)
+        scores = self.arms.scores(seen)
+        best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), self.slate_size)
+        _, _, diagonal = self._scan(seen, best, scores)
+        contexts = self.arms.encode(seen, slate.positions)
+        self.arms.settle_scale(seen)
+        self._diagonal.diagonal = diagonal
+        self.arms.remember(contexts, feedback)
+
+    def _scan(self, seen: Round, best: Tensor, scores: ArmScores) -> tuple[int, Tensor, tuple[Tensor, ...]]:
+        """The authors' loop: after each cluster, U grows by the gradients of the best cluster so far.
+
+        Later clusters therefore see narrower widths, and arms never played leave traces in U. Nothing is
+        changed here: the new U is returned, and `update` repeats the scan to store it.
+        """
+        gamma, diagonal = self.arms.gamma(), self._diagonal.diagonal
+        features = [self.arms.features(self.arms.encode(seen, positions)) for positions in best]
+        slate_values = self.config.slate.weight * self.slates.value(scores.means[best])
+        winner, top, winning_bonuses = 0, -torch.inf, torch.zeros(0)
+        for c, positions in enumerate(best):
+            bonuses = gamma * diagonal_squares(features[c], diagonal).sqrt()
+            value = float((scores.means[positions] + bonuses).mean() + slate_values[c])
+            if value > top:
+                winner, top, winning_bonuses = c, value, bonuses
+            diagonal = _grown(diagonal, features[winner])
+        return winner, winning_bonuses, diagonal
+
+    @property
+    def _diagonal(self) -> DiagonalConfidence:
+        assert isinstance(self.arms.confidence, DiagonalConfidence)  # the configuration made sure
+        return self.arms.confidence
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            **nested("arms", self.arms.state_dict()),
+            **nested("clusters", self.clusters.state_dict()),
+            **nested("slates", self.slates.state_dict()),
+            **(nested("tracker", self.tracker.state_dict()) if self.tracker else {}),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.arms.load_state_dict(under("arms", state))
+        self.clusters.load_state_dict(under("clusters", state))
+        self.slates.load_state_dict(under("slates", state))
+        if self.tracker is not None:
+            self.tracker.load_state_dict(under("tracker", state))
+
+    def diagnostics(self) -> dict[str, Any]:
+        """What a person would ask of a running policy."""
+        return {
+            "gamma": self.arms.gamma(),
+            "logdet": self.arms.confidence.logdet,
+            "observations": self.arms.history.observations,
+            "failed_trainings": self.arms.failures + self.slates.failures,
+        }
+
+
+def first_largest(values: Tensor) -> int:
+    """Index of the largest value, the first of equals."""
+    return int(torch.nonzero(values == values.max())[0])
+
+
+def _grown(diagonal: tuple[Tensor, ...], features: Factors) -> tuple[Tensor, ...]:
+    return tuple(u + gain for u, gain in zip(diagonal, diagonal_gain(features), strict=True))

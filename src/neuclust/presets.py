@@ -1,0 +1,267 @@
+"""Every policy by name, with its named configurations, and how to build, load and describe them."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from neuclust.configuration import from_mapping, with_setting
+from neuclust.core import Policy, Round
+from neuclust.errors import ConfigError, StateError
+from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
+from neuclust.parts.clustering import ClusteringConfig
+from neuclust.parts.confidence import ConfidenceConfig
+from neuclust.parts.encoder import EncoderConfig
+from neuclust.parts.fitting import TrainingConfig
+from neuclust.parts.schedules import ScheduleConfig
+from neuclust.parts.slate_model import SlateModelConfig
+from neuclust.parts.tracker import TrackerConfig
+from neuclust.persistence import read_state
+from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
+from neuclust.policies.linear import LinearConfig, SharedLinUCB
+from neuclust.policies.neuclust import NeUClust, NeUClustConfig
+from neuclust.policies.reference import Oracle, ReferenceConfig, Uniform
+
+
+class Problem(Protocol):
+    """What a policy may be told of the problem it will play."""
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def slate_size(self) -> int: ...
+
+    @property
+    def arm_ids(self) -> Tensor: ...
+
+    @property
+    def counts(self) -> Tensor | None: ...
+
+    def means(self, round: Round) -> Tensor: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySpec:
+    """A policy people can name: one line about it, its presets, and how it is made."""
+
+    name: str
+    summary: str
+    presets: Mapping[str, Any]
+    build: Callable[[Any, Problem, int], Policy]
+
+
+# --- arm models -----------------------------------------------------------------------------------------------
+
+_DEFAULT_ARMS = ArmModelConfig(encoder=EncoderConfig("scale", rho=None))
+
+_PAPER_ARMS = ArmModelConfig(
+    encoder=EncoderConfig("scale", rho=5.0),
+    network=NetworkConfig(width=20, init="symmetric"),
+    schedule=ScheduleConfig("constant", gamma=1.0),
+    training=TrainingConfig(step=1e-3),
+)
+
+_LITERAL_ARMS = replace(
+    _PAPER_ARMS,
+    encoder=EncoderConfig("unit", duplicate=True),
+    training=TrainingConfig(step=1e-3, loss_norm="sum", guard=False),
+)
+
+_LIFT_ARMS = replace(_PAPER_ARMS, encoder=EncoderConfig("lift", rho=5 * math.sqrt(10), duplicate=True))
+
+
+def _authors_arms(width: int, gamma: float, step: float, steps: int) -> ArmModelConfig:
+    """Raw contexts, biases, no √m, diagonal covariance, `steps` steps after every single arm."""
+    return ArmModelConfig(
+        encoder=EncoderConfig("raw"),
+        network=NetworkConfig(width=width, init="torch-default", output_scale="one"),
+        confidence=ConfidenceConfig(form="diagonal", per_width=False),
+        schedule=ScheduleConfig("constant", gamma=gamma),
+        training=TrainingConfig(
+            steps=steps,
+            step=step,
+            loss_factor=2.0,  # MSE without the ½
+            pull_by_width=False,
+            anchor="zero",  # weight decay
+            after="sample",
+            guard=False,
+        ),
+    )
+
+
+# --- NeUClust -------------------------------------------------------------------------------------------------
+
+_PRINTED_SLATE = SlateModelConfig(width=15, scale="printed", training=TrainingConfig(step=1e-3))
+_LITERAL_SLATE = replace(
+    _PRINTED_SLATE,
+    sort_input=False,
+    training=TrainingConfig(step=1e-3, loss_norm="sum", pull_inside_sum=True, guard=False),
+)
+
+
+def _authors_slate(width: int, step: float, clamp: bool) -> SlateModelConfig:
+    """Raw predictions in, realised rewards to learn from, decay towards zero."""
+    training = TrainingConfig(step=step, loss_factor=2.0, pull_by_width=False, anchor="zero", guard=False)
+    return SlateModelConfig(
+        width=width,
+        scale="printed",
+        init="monotone",
+        clamp_all=clamp,
+        score="mean",
+        sort_input=False,
+        relu_input=False,
+        train_input="realised",
+        training=training,
+    )
+
+
+def _authors(arms: ArmModelConfig, slate: SlateModelConfig, clusters: int) -> NeUClustConfig:
+    clustering = ClusteringConfig(count=clusters, small="error")
+    return NeUClustConfig(arms, clustering, slate, rank_by="mean", covariance="scan")
+
+
+def _yelp_sized(config: NeUClustConfig) -> NeUClustConfig:
+    network = replace(config.arms.network, width=100)
+    return replace(
+        config,
+        arms=replace(config.arms, network=network),
+        slate=replace(config.slate, width=30),
+        clustering=replace(config.clustering, count=20),
+    )
+
+
+_PAPER = NeUClustConfig(_PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE)
+
+_NEUCLUST = {
+    "default": NeUClustConfig(_DEFAULT_ARMS),
+    "paper": _PAPER,
+    "paper-yelp": _yelp_sized(_PAPER),
+    "paper-literal": NeUClustConfig(_LITERAL_ARMS, ClusteringConfig(count=22, small="error"), _LITERAL_SLATE),
+    "paper-lift": replace(_PAPER, arms=_LIFT_ARMS),
+    "authors-ml": _authors(_authors_arms(20, 0.01, 1e-3, 40), _authors_slate(20, 1e-3, clamp=True), 22),
+    "authors-yelp": _authors(_authors_arms(100, 0.01, 1e-3, 40), _authors_slate(30, 0.02, clamp=False), 20),
+}
+
+_CN_UCB = {
+    "default": CombinatorialNeuralConfig(_DEFAULT_ARMS),
+    "paper": CombinatorialNeuralConfig(_PAPER_ARMS),
+    "paper-literal": CombinatorialNeuralConfig(_LITERAL_ARMS),
+    "authors-ml": CombinatorialNeuralConfig(_authors_arms(20, 1.0, 1e-2, 10)),
+    "authors-yelp": CombinatorialNeuralConfig(_authors_arms(100, 0.1, 1e-3, 40)),
+}
+
+
+def _online(config: NeUClustConfig) -> NeUClustConfig:
+    return replace(config, tracker=TrackerConfig())
+
+
+# --- the register ---------------------------------------------------------------------------------------------
+
+
+def _plain(kind: Callable[..., Policy]) -> Callable[[Any, Problem, int], Policy]:
+    return lambda config, problem, seed: kind(config, problem.dim, problem.slate_size, seed)
+
+
+def _neuclust(config: NeUClustConfig, problem: Problem, seed: int) -> Policy:
+    counts = None if config.tracker is None or problem.counts is None else (problem.arm_ids, problem.counts)
+    return NeUClust(config, problem.dim, problem.slate_size, seed, counts=counts)
+
+
+def _oracle(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
+    return Oracle(config, problem.dim, problem.slate_size, seed, means=problem.means)
+
+
+POLICIES: dict[str, PolicySpec] = {
+    spec.name: spec
+    for spec in (
+        PolicySpec("neuclust", "neural arm model, exact widths, top K of the best cluster", _NEUCLUST, _neuclust),
+        PolicySpec(
+            "neuclust-online",
+            "NeUClust that tracks profiles from what it sees and re-clusters every round",
+            {name: _online(config) for name, config in _NEUCLUST.items()},
+            _neuclust,
+        ),
+        PolicySpec(
+            "cn-ucb", "the same arm model without clusters: global top K", _CN_UCB, _plain(CombinatorialNeuralUCB)
+        ),
+        PolicySpec(
+            "linucb", "one shared linear model (C2UCB), top K", {"default": LinearConfig()}, _plain(SharedLinUCB)
+        ),
+        PolicySpec("uniform", "a slate at random", {"default": ReferenceConfig()}, _plain(Uniform)),
+        PolicySpec("oracle", "knows every mean: the regret of 0", {"default": ReferenceConfig()}, _oracle),
+    )
+}
+
+
+def policy_spec(name: str) -> PolicySpec:
+    """The policy of this name, or an error with the closest ones."""
+    if name not in POLICIES:
+        raise ConfigError(f"--policy: no policy {name!r}; {_suggestion(name, list(POLICIES))}")
+    return POLICIES[name]
+
+
+def policy_config(
+    name: str, preset: str = "default", clusters: int | None = None, overrides: Mapping[str, str] | None = None
+) -> Any:
+    """The frozen configuration of a policy's preset, with settings replaced."""
+    spec = policy_spec(name)
+    if preset not in spec.presets:
+        raise ConfigError(f"--preset: {name} has no preset {preset!r}; {_suggestion(preset, list(spec.presets))}")
+    config = spec.presets[preset]
+    if clusters is not None and hasattr(config, "clustering"):
+        config = replace(config, clustering=replace(config.clustering, count=clusters))
+    for key, text in (overrides or {}).items():
+        config = with_setting(config, key, text)
+    return config
+
+
+def build_policy(
+    name: str,
+    *,
+    environment: Problem,
+    preset: str = "default",
+    seed: int = 0,
+    clusters: int | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> Policy:
+    """A fresh policy for this problem."""
+    config = policy_config(name, preset, clusters, overrides)
+    return policy_spec(name).build(config, environment, seed)
+
+
+_CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
+    "neuclust": (NeUClustConfig, NeUClust),
+    "cn-ucb": (CombinatorialNeuralConfig, CombinatorialNeuralUCB),
+    "linucb": (LinearConfig, SharedLinUCB),
+    "uniform": (ReferenceConfig, Uniform),
+    "oracle": (ReferenceConfig, Oracle),
+}
+
+
+def load_policy(directory: Path, **parts: Any) -> Policy:
+    """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=` or the oracle's `means=`."""
+    manifest, state = read_state(directory)
+    if manifest.get("policy") not in _CLASSES:
+        raise StateError(
+            f"{directory}: no policy {manifest.get('policy')!r} in this version; known: {', '.join(_CLASSES)}"
+        )
+    kind, make = _CLASSES[manifest["policy"]]
+    try:
+        config: Any = from_mapping(kind, manifest["config"])
+        policy = make(config, manifest["dim"], manifest["slate_size"], manifest["seed"], **parts)
+        policy.load_state_dict(state)
+    except (KeyError, TypeError, ConfigError) as error:
+        raise StateError(f"{directory}: expected a complete save of {manifest['policy']}, got {error}") from None
+    return policy
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=2)
+    return f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(known)}"
