@@ -33,14 +33,15 @@ def resolve(config: object, name: str) -> str:
     if ending:
         raise ConfigError(f"--set {name}: expected one setting, but it could be {', '.join(ending)}; write it out")
     last = {key.rsplit(".", 1)[-1]: key for key in known}
-    close = difflib.get_close_matches(name, [*known, *last], n=3)
-    hint = f"did you mean {', '.join(last.get(c, c) for c in close)}?" if close else f"known: {', '.join(known)}"
+    close = list(dict.fromkeys(last.get(c, c) for c in difflib.get_close_matches(name, [*known, *last], n=3)))
+    hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(known)}"
     raise ConfigError(f"--set {name}: no such setting; {hint}")
 
 
 def with_setting(config: Config, name: str, text: str) -> Config:
     """A copy with one entry replaced; the text is read as the entry's type says."""
-    return _replaced(config, resolve(config, name), text, name)
+    changed: Config = _replaced(config, resolve(config, name), text, name)
+    return changed
 
 
 def _replaced(config: Any, path: str, text: str, name: str) -> Any:

@@ -59,7 +59,7 @@ class PolicySpec:
 
 # --- arm models -----------------------------------------------------------------------------------------------
 
-_DEFAULT_ARMS = ArmModelConfig(encoder=EncoderConfig("scale", rho=None))
+_DEFAULT_ARMS = ArmModelConfig(encoder=EncoderConfig("scale", rho=None), network=NetworkConfig(width=40))
 
 _PAPER_ARMS = ArmModelConfig(
     encoder=EncoderConfig("scale", rho=5.0),
@@ -140,7 +140,7 @@ def _yelp_sized(config: NeUClustConfig) -> NeUClustConfig:
 _PAPER = NeUClustConfig(_PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE)
 
 _NEUCLUST = {
-    "default": NeUClustConfig(_DEFAULT_ARMS),
+    "default": NeUClustConfig(_DEFAULT_ARMS, ClusteringConfig(count=15)),
     "paper": _PAPER,
     "paper-yelp": _yelp_sized(_PAPER),
     "paper-literal": NeUClustConfig(_LITERAL_ARMS, ClusteringConfig(count=22, small="error"), _LITERAL_SLATE),
@@ -158,8 +158,12 @@ _CN_UCB = {
 }
 
 
-def _online(config: NeUClustConfig) -> NeUClustConfig:
-    return replace(config, tracker=TrackerConfig())
+# MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
+_RATING_TRACKER = TrackerConfig(liked=4.4, disliked=2.8, weight=1.0)
+
+
+def _online(preset: str, config: NeUClustConfig) -> NeUClustConfig:
+    return replace(config, tracker=TrackerConfig() if preset == "default" else _RATING_TRACKER)
 
 
 # --- the register ---------------------------------------------------------------------------------------------
@@ -185,7 +189,7 @@ POLICIES: dict[str, PolicySpec] = {
         PolicySpec(
             "neuclust-online",
             "NeUClust that tracks profiles from what it sees and re-clusters every round",
-            {name: _online(config) for name, config in _NEUCLUST.items()},
+            {name: _online(name, config) for name, config in _NEUCLUST.items()},
             _neuclust,
         ),
         PolicySpec(

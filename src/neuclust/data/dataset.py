@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[np.
         with archive.open(f"{name}.npy") as member:
             array: NDArray[np.generic] = np.lib.format.read_array(member, allow_pickle=False)
             return array
-    except (ValueError, zipfile.BadZipFile, EOFError, MemoryError) as error:
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, MemoryError) as error:
         hint = "holds pickled objects, which are never loaded" if "pickle" in str(error) else f"is damaged ({error})"
         raise DataError(f"{path}: array {name} {hint}; write it with neuclust or plain numeric numpy arrays") from None
 
@@ -132,9 +133,7 @@ def _check(data: ProfileDataset) -> None:
     if min(n, rounds, d) == 0:
         raise DataError(f"expected arms, rounds and features, got {n} arms, {rounds} rounds, {d} features")
     if width != d or len(data.features) != d:
-        raise DataError(
-            f"expected arms, rounds and features of one width, got {d}, {width} and {len(data.features)}"
-        )
+        raise DataError(f"expected arms, rounds and features of one width, got {d}, {width} and {len(data.features)}")
     if data.arm_ids.shape != (n,) or data.round_ids.shape != (rounds,):
         raise DataError(
             f"expected {n} arm ids and {rounds} round ids, got {len(data.arm_ids)} and {len(data.round_ids)}"

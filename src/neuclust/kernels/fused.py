@@ -26,8 +26,7 @@ try:
 except ImportError:  # a bare GPU machine
     available = False
 
-    def njit(**_: Any) -> Any:
-        """Leave the function as it is; it is never called then."""
+    def njit(**_: Any) -> Any:  # leaves the function as it is; it is never called then
         return lambda function: function
 
 
@@ -37,7 +36,7 @@ _compiled = njit(cache=True, fastmath={"reassoc", "contract"})
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
 
 
-@_compiled  # type: ignore[untyped-decorator]
+@_compiled
 def _arm_steps(starts, index, value, target, weight, w0, w1, a0, a1, bias, scale, steps, step, pull):  # type: ignore[no-untyped-def]
     """In place on w0 (in, m) and w1 (m or m + 1); a0, a1 are the anchor."""
     width = w0.shape[1]
@@ -74,7 +73,7 @@ def _arm_steps(starts, index, value, target, weight, w0, w1, a0, a1, bias, scale
             w1[k] = keep * w1[k] - step * g1[k] + home * a1[k]
 
 
-@_compiled  # type: ignore[untyped-decorator]
+@_compiled
 def _transformed(code, raw, value, slope):  # type: ignore[no-untyped-def]
     """q(Θ) and q'(Θ), elementwise, into value and slope."""
     for i in range(len(raw)):
@@ -92,9 +91,27 @@ def _transformed(code, raw, value, slope):  # type: ignore[no-untyped-def]
             value[i], slope[i] = abs(x), np.sign(x)
 
 
-@_compiled  # type: ignore[untyped-decorator]
+@_compiled
 def _slate_steps(  # type: ignore[no-untyped-def]
-    rewards, target, weight, t0, t1, b0, b1, a0, a1, c0, c1, code, relu_out, clamp, clamp_bias, scales, steps, step, pull
+    rewards,
+    target,
+    weight,
+    t0,
+    t1,
+    b0,
+    b1,
+    a0,
+    a1,
+    c0,
+    c1,
+    code,
+    relu_out,
+    clamp,
+    clamp_bias,
+    scales,
+    steps,
+    step,
+    pull,
 ):
     """In place on raw weights t0 (K·n, by input), t1 (n) and biases b0 (n), b1 (1); a*, c* are the anchor."""
     k_size, width = rewards.shape[1], len(t1)

@@ -17,13 +17,17 @@ def primal_forms(inverse: Tensor, features: Tensor) -> Tensor:
     return (features @ inverse) @ features.transpose(-1, -2)
 
 
-def woodbury(inverse: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
-    """(Z + ĜᵀĜ)⁻¹ and log det(Z + ĜᵀĜ) − log det Z for K new rows Ĝ (K, p)."""
-    projected = inverse @ features.T
-    core = torch.eye(len(features), dtype=inverse.dtype, device=inverse.device) + features @ projected
+def woodbury_(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor:
+    """Turn Z⁻¹ into (Z + ĜᵀĜ)⁻¹ in place; returns log det(Z + ĜᵀĜ) − log det Z.
+
+    The K rows Ĝ are given on their non-zero coordinates: index (a,) into Z, features (K, a).
+    """
+    projected = features @ inverse[index]  # Ĝ Z⁻¹, (K, p)
+    core = torch.eye(len(features), dtype=inverse.dtype, device=inverse.device) + projected[:, index] @ features.T
     factor = definite_cholesky(core)
-    half = torch.linalg.solve_triangular(factor, projected.T, upper=False)
-    return inverse - half.T @ half, 2 * torch.log(torch.diagonal(factor)).sum()
+    half = torch.linalg.solve_triangular(factor, projected, upper=False)
+    inverse.addmm_(half.T, half, alpha=-1)
+    return 2 * torch.log(torch.diagonal(factor)).sum()
 
 
 def dual_forms(factor: Tensor, cross: Tensor, inner: Tensor, ridge: float) -> Tensor:
@@ -33,7 +37,8 @@ def dual_forms(factor: Tensor, cross: Tensor, inner: Tensor, ridge: float) -> Te
         return inner / ridge
     half = torch.linalg.solve_triangular(factor, cross.reshape(groups * q, n).T, upper=False)
     half = half.T.reshape(groups, q, n)
-    return (inner - half @ half.transpose(-1, -2)) / ridge
+    forms: Tensor = (inner - half @ half.transpose(-1, -2)) / ridge
+    return forms
 
 
 def cholesky_rows(factor: Tensor, cross: Tensor, corner: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,6 +60,7 @@ def diagonal_gain(factors: Factors) -> tuple[Tensor, ...]:
 
 def definite_cholesky(matrix: Tensor) -> Tensor:
     """The lower factor, or a StateError that says what to do; never another algorithm in silence."""
+    factor: Tensor
     factor, info = torch.linalg.cholesky_ex(matrix)
     if bool(info):
         raise StateError(

@@ -114,8 +114,9 @@ class ArmModel:
 
     def scores(self, round: Round) -> ArmScores:
         """Means and bonuses of all arms; equal contexts are computed once and stay exactly equal."""
-        first, group = group_rows(active_contexts(round))
-        means, widths = self._evaluate(active_contexts(round)[first], round)
+        contexts = active_contexts(round)
+        first, group = group_rows(contexts)
+        means, widths = self._evaluate(contexts[first], round)
         return ArmScores(means[group], self.gamma() * widths[group])
 
     def predict(self, contexts: Tensor) -> Tensor:

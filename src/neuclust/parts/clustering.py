@@ -280,7 +280,7 @@ def _merged(clusters: Clusters, sizes: Tensor, k: int) -> Tensor:
             return target[clusters.labels]
         others = alive[alive != smallest]
         into = others[torch.argmin(((centroids[others] - centroids[smallest]) ** 2).sum(1))]
-        weights = sizes[[into, smallest]].to(torch.float64)
+        weights = sizes[torch.stack([into, smallest])].to(torch.float64)
         centroids[into] = (weights[0] * centroids[into] + weights[1] * centroids[smallest]) / weights.sum()
         sizes[into] += sizes[smallest]
         sizes[smallest] = 0

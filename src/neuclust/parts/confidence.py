@@ -55,7 +55,8 @@ class ConfidenceConfig:
 class Covariance(Protocol):
     """State behind full or last-layer widths."""
 
-    logdet: float
+    @property
+    def logdet(self) -> float: ...
 
     def forms(self, factors: Factors, columns: Tensor) -> Tensor: ...
 
@@ -93,19 +94,22 @@ class PrimalCovariance:
         return self._size - (self._first[1] - columns) * self._first[0]
 
     def observe(self, factors: Factors) -> None:
-        features = flatten(factors)
-        self._matrix += features.T @ features
+        """Z += ĜᵀĜ and the matching Z⁻¹; only the coordinates of non-zero inputs are touched in Z."""
+        columns = torch.nonzero((factors.inputs[0] != 0).any(0)).flatten()
+        index = self._coordinates(columns)
+        features = flatten(Factors((factors.inputs[0][:, columns], *factors.inputs[1:]), factors.deltas))
+        self._matrix[index[:, None], index] += features.T @ features
         self._updates += 1
         if self._updates % self._refresh:
-            self._inverse, gain = widths.woodbury(self._inverse, features)
-            self.logdet += float(gain)
+            self.logdet += float(widths.woodbury_(self._inverse, index, features))
         else:
             self._refactor()
 
     def state_dict(self) -> dict[str, Tensor]:
         logdet = torch.tensor(self.logdet, dtype=torch.float64)
         updates = torch.tensor(self._updates)
-        return {"matrix": self._matrix, "inverse": self._inverse, "logdet": logdet, "updates": updates}
+        matrices = {"matrix": self._matrix.clone(), "inverse": self._inverse.clone()}
+        return {**matrices, "logdet": logdet, "updates": updates}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._inverse = state["matrix"].clone(), state["inverse"].clone()
@@ -262,7 +266,7 @@ class FullConfidence:
             for i in range(0, len(gates[0]), chunk)
         ]
         forms = torch.cat(blocks)
-        squares = ((x.unsqueeze(1) @ forms[region]).squeeze(1) * x).sum(1)
+        squares = ((forms[region] * x.unsqueeze(1)).sum(2) * x).sum(1)
         return squares.clamp(min=0).sqrt()
 
     def _direct(self, factors: Factors, columns: Tensor) -> Tensor:

@@ -17,7 +17,8 @@ from neuclust.errors import ConfigError, DataError
 class EncoderConfig:
     """`raw` z; `scale` z/ρ; `unit` z/‖z‖; `lift` [z/ρ, √(1 − ‖z‖²/ρ²)]; `duplicate` adds [φ, φ]/√2.
 
-    rho None takes ρ from the first round: the largest |entry| of its contexts (for `lift` times √d).
+    rho None takes ρ from the first round, largest profile norm × largest |query entry|, so that ‖z‖ ≤ ρ: the unit
+    ball of the paper's Assumption 4 without losing the magnitude that row-wise normalising would destroy.
     """
 
     kind: Literal["raw", "scale", "unit", "lift"] = "scale"
@@ -41,12 +42,12 @@ class Encoder:
         self._lifted = dim
 
     def scale_of(self, round: Round) -> float:
-        """ρ, from the configuration or from this round's contexts."""
+        """ρ, from the configuration or as a bound on the norm of contexts like this round's."""
         if self.config.rho is not None:
             return self.config.rho
-        largest = float(active_contexts(round).abs().max()) if round.profiles.numel() else 0.0
-        largest = largest if largest > 0 else 1.0
-        return largest * math.sqrt(self._lifted) if self.config.kind == "lift" else largest
+        bound = float(torch.linalg.vector_norm(round.profiles, dim=1).max())
+        bound *= 1.0 if round.query is None else float(round.query.abs().max())
+        return bound if bound > 0 else 1.0
 
     def encode(self, z: Tensor, active: Tensor, rho: float) -> tuple[Tensor, Tensor]:
         """φ of contexts z (n, q) on columns `active` (q,): encoded columns (n, q') and their numbers (q',)."""

@@ -54,7 +54,7 @@ class TrainingConfig:
             )
         if self.step is not None and not self.step > 0:
             raise ConfigError(f"training.step: expected a positive number or none (automatic), got {self.step}")
-        if self.ridge < 0:
+        if not self.ridge >= 0:
             raise ConfigError(f"training.ridge: expected a number of at least 0, got {self.ridge}")
 
     def due(self, t: int) -> bool:

@@ -27,7 +27,7 @@ class ScheduleConfig:
     c_gamma_3: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.gamma < 0:
+        if not self.gamma >= 0:
             raise ConfigError(f"schedule.gamma: expected a number of at least 0, got {self.gamma}")
         if not 0 < self.confidence < 1:
             raise ConfigError(f"schedule.confidence: expected a probability inside (0, 1), got {self.confidence}")
@@ -86,5 +86,5 @@ def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
         )
     first, second, third = gamma_terms(config, progress)
     statistical = first * _radius(config, progress.logdet + second, ridge)
-    optimisation = (1 - shrink) ** (progress.steps / 2) * math.sqrt(n / ridge) + third
+    optimisation = math.pow(1 - shrink, progress.steps / 2) * math.sqrt(n / ridge) + third
     return statistical + (ridge + config.c_1 * n * progress.depth) * optimisation

@@ -55,7 +55,7 @@ class SlateModelConfig:
             raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
         if self.transform not in TRANSFORMS:
             raise ConfigError(f"slate.transform: expected one of {', '.join(TRANSFORMS)}, got {self.transform!r}")
-        if self.weight < 0:
+        if not self.weight >= 0:
             raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
 
 
@@ -124,9 +124,7 @@ class SlateModel:
             )  # fmt: skip
 
         fusible = self.config.depth == 1 and fused.usable(self.net.parameters)
-        return LeastSquares(
-            gradient, loss, curvature, pull, anchor, self._projection(), at_once if fusible else None
-        )
+        return LeastSquares(gradient, loss, curvature, pull, anchor, self._projection(), at_once if fusible else None)
 
     def _projection(self) -> Projection | None:
         if self.config.clamp_all:

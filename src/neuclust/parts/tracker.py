@@ -17,17 +17,19 @@ class TrackerConfig:
     """How a 0/1 reward moves a profile entry, a running mean of ratings.
 
     A liked arm counts as `weight` ratings of `liked`, another one as `weight` ratings of `disliked`, on every
-    feature the round asked for. An entry starts with the dataset's counts, or with `pseudo_count` ratings
-    where it is not zero.
+    feature the round asked for. An entry starts with the counts the policy was given, or with `pseudo_count`
+    ratings where it is not zero. The defaults turn a like rate μ into the rating it stands for: −1 + 7μ follows
+    the inverse of μ = tanh(s/4) over ratings s from 2 to 5 within 0.5. The mean rating of likes and of dislikes
+    (4.4 and 2.8 on MovieLens) would pull every played arm towards the middle instead.
     """
 
-    liked: float = 4.4
-    disliked: float = 2.8
-    weight: float = 1.0
+    liked: float = 6.0
+    disliked: float = -1.0
+    weight: float = 0.5
     pseudo_count: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.weight <= 0 or self.pseudo_count < 0:
+        if not (self.weight > 0 and self.pseudo_count >= 0):
             raise ConfigError(
                 f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"
             )
@@ -89,7 +91,7 @@ class ProfileTracker:
         return rows, entries[place[rows]]
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {"ids": self._ids, "sums": self._sums, "counts": self._counts}
+        state = {"ids": self._ids, "sums": self._sums.clone(), "counts": self._counts.clone()}
         if self._counts_of:
             state["start_ids"] = torch.tensor(list(self._counts_of))
             state["start_counts"] = torch.stack(list(self._counts_of.values()))

@@ -14,7 +14,7 @@ from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
-from neuclust.kernels.widths import definite_cholesky, woodbury
+from neuclust.kernels.widths import definite_cholesky, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
@@ -34,7 +34,7 @@ class LinearConfig:
     def __post_init__(self) -> None:
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
-        if self.alpha < 0 or self.refresh < 1:
+        if not self.alpha >= 0 or self.refresh < 1:
             raise ConfigError(f"expected alpha >= 0 and refresh >= 1, got {self.alpha} and {self.refresh}")
 
 
@@ -73,15 +73,13 @@ class SharedLinUCB:
         self._updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
-            rows = x.new_zeros(len(x), len(self._moment))
-            rows[:, columns] = x
-            self._learn(rows[seen], feedback.arm_rewards[seen].to(torch.float64))
+            self._learn(x[seen], columns, feedback.arm_rewards[seen].to(torch.float64))
 
-    def _learn(self, x: Tensor, rewards: Tensor) -> None:
-        self._matrix += x.T @ x
-        self._moment += x.T @ rewards
+    def _learn(self, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
+        self._matrix[columns[:, None], columns] += x.T @ x
+        self._moment[columns] += x.T @ rewards
         if self._updates % self.config.refresh:
-            self._inverse, _ = woodbury(self._inverse, x)
+            woodbury_(self._inverse, columns, x)
         else:
             self._inverse = torch.cholesky_inverse(definite_cholesky(self._matrix))
 
@@ -97,9 +95,9 @@ class SharedLinUCB:
 
     def state_dict(self) -> dict[str, Tensor]:
         return {
-            "matrix": self._matrix,
-            "inverse": self._inverse,
-            "moment": self._moment,
+            "matrix": self._matrix.clone(),
+            "inverse": self._inverse.clone(),
+            "moment": self._moment.clone(),
             "rho": torch.tensor(self._rho, dtype=torch.float64),
             "updates": torch.tensor(self._updates),
         }

@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+import torch
+
+from neuclust.core import Slate
+from neuclust.environments.catalogue import ENVIRONMENTS, build_environment
+from neuclust.environments.rewards import mean
+from neuclust.errors import ConfigError
+
+
+def test_lists_each_problem_with_a_summary() -> None:
+    assert list(ENVIRONMENTS) == ["movielens-twin", "cold-start", "clusters", "bump", "quadratic"]
+    assert all(spec.name == name and spec.summary for name, spec in ENVIRONMENTS.items())
+
+
+@pytest.mark.parametrize("name", list(ENVIRONMENTS))
+def test_each_problem_plays(name: str) -> None:
+    problem = build_environment(name, slate_size=4, horizon=30, seed=2)
+    assert (problem.name, problem.horizon, problem.slate_size, problem.reward.name) == (name, 30, 4, "threshold:0.8")
+    for t in (1, 30):
+        r = problem.round(t)
+        slate = Slate(torch.arange(4), torch.zeros(4), torch.zeros(4))
+        score = problem.score(r, slate, problem.play(r, slate))
+        assert 0 <= score.expected <= score.best_expected <= 1
+
+
+def test_a_run_seed_deals_coins_and_not_the_users() -> None:
+    first, second = (build_environment("movielens-twin", slate_size=5, horizon=40, seed=s) for s in (0, 1))
+    assert torch.equal(first.profiles, second.profiles)
+    assert torch.equal(first.counts, second.counts)
+    slate = Slate(torch.arange(5), torch.zeros(5), torch.zeros(5))
+    played = []
+    for problem in (first, second):
+        rounds = [problem.round(t) for t in range(1, 41)]
+        played.append(torch.stack([problem.play(r, slate).arm_rewards for r in rounds]))
+    assert not torch.equal(*played)
+
+
+def test_more_rounds_than_real_movies_keep_the_first_ones() -> None:
+    short = build_environment("movielens-twin", slate_size=5, horizon=100, seed=0)
+    long = build_environment("movielens-twin", slate_size=5, horizon=6500, seed=0)
+    assert torch.equal(short.profiles, long.profiles)
+    assert all(torch.equal(short.round(t).query, long.round(t).query) for t in (1, 50, 100))
+    assert float(long.round(6500).query.sum()) >= 1
+
+
+def test_cold_start_shows_little_of_the_same_users() -> None:
+    warm = build_environment("movielens-twin", slate_size=5, horizon=50, seed=0)
+    cold = build_environment("cold-start", slate_size=5, horizon=50, seed=0)
+    barely = build_environment("cold-start", slate_size=5, horizon=50, seed=0, start_ratings=1)
+    assert torch.equal(warm.means(warm.round(9)), cold.means(cold.round(9)))
+    assert float(cold.counts.max()) == 5
+    assert float(barely.counts.max()) == 1
+    assert float(warm.counts.mean()) > 20
+    known = [float((problem.profiles > 0).double().mean()) for problem in (barely, cold, warm)]
+    assert known == sorted(known)
+    gap = (cold.profiles - warm.profiles)[cold.counts > 0]
+    assert 0.3 < float(gap.std()) < 1.2
+
+
+def test_rewards_and_offers_can_be_chosen() -> None:
+    named = build_environment("bump", slate_size=5, horizon=5, seed=0, reward="threshold:0.6", arms_per_round=50)
+    given = build_environment("quadratic", slate_size=5, horizon=5, seed=0, reward=mean(5))
+    assert named.reward.values == (0, 0, 0, 1, 1, 1)
+    assert len(named.round(1).arm_ids) == 50
+    assert given.reward == mean(5)
+    part = build_environment("movielens-twin", slate_size=5, horizon=5, seed=0, arms_per_round=300)
+    assert len(np.unique(part.round(2).arm_ids.numpy())) == 300
+
+
+@pytest.mark.parametrize(
+    ("wrong", "first"), [("movielens", "movielens-twin"), ("coldstart", "cold-start"), ("bumps", "bump")]
+)
+def test_an_unknown_name_is_answered_with_the_closest_first(wrong: str, first: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        build_environment(wrong, slate_size=5, horizon=5, seed=0)
+    message = str(refusal.value)
+    assert message.startswith(f"environment: expected one of {first}, ")
+    assert all(name in message for name in ENVIRONMENTS)
+
+
+def test_refuses_start_ratings_where_there_are_none() -> None:
+    with pytest.raises(ConfigError, match="cold-start"):
+        build_environment("clusters", slate_size=5, horizon=5, seed=0, start_ratings=3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"horizon": 0},
+        {"slate_size": 0},
+        {"slate_size": 600},
+        {"reward": "best"},
+        {"reward": mean(4)},
+        {"arms_per_round": 3},
+    ],
+)
+def test_refuses_what_cannot_be_played(wrong: dict[str, object]) -> None:
+    settings = {"slate_size": 5, "horizon": 5, "seed": 0, **wrong}
+    with pytest.raises(ConfigError):
+        build_environment("bump", **settings)
