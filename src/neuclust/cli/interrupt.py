@@ -1,0 +1,30 @@
+"""Ctrl-C with manners: the first asks the current round to be the last, a later one stops at once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from types import FrameType
+
+SAME_PRESS_SECONDS = 1.0  # wrappers such as make or timeout pass one Ctrl-C on twice
+
+
+@contextmanager
+def patient_interrupt(on_request: Callable[[], None]) -> Iterator[Callable[[], bool]]:
+    """Inside, SIGINT sets a flag that the yielded function reads; the old handling returns on leaving."""
+    first_press: list[float] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not first_press:
+            first_press.append(monotonic())
+            on_request()
+        elif monotonic() - first_press[0] > SAME_PRESS_SECONDS:
+            signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield lambda: bool(first_press)
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,103 @@
+"""The policies that meet on a problem: name, preset and settings, as a command line or a file names them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from neuclust.core import Policy
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.errors import ConfigError
+from neuclust.parts.clustering import ClusteringConfig
+from neuclust.presets import build_policy, policy_config
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A policy by name, with the preset and settings it plays with."""
+
+    policy: str
+    preset: str = "default"
+    clusters: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        return self.policy if self.preset == "default" else f"{self.policy}:{self.preset}"
+
+    @property
+    def clustering(self) -> ClusteringConfig | None:
+        """How its arms are grouped, for policies that group them."""
+        config = policy_config(self.policy, self.preset, self.clusters, self.settings)
+        found: ClusteringConfig | None = getattr(config, "clustering", None)
+        return found
+
+    def check(self, environment: SlateEnvironment) -> None:
+        """Refuse what cannot work on this problem, without building anything."""
+        clustering = self.clustering
+        offered = len(environment.round(1).arm_ids)
+        if clustering is not None and clustering.method != "hdbscan" and clustering.count > offered:
+            raise ConfigError(
+                f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
+                f"{offered} arms a round; lower --clusters"
+            )
+
+    def build(self, environment: SlateEnvironment, seed: int) -> Policy:
+        return build_policy(
+            self.policy,
+            preset=self.preset,
+            environment=environment,
+            seed=seed,
+            clusters=self.clusters,
+            overrides=self.settings,
+        )
+
+
+def parse_contestants(
+    names: Sequence[str],
+    *,
+    preset: str = "default",
+    clusters: int | None = None,
+    settings: Sequence[str] = (),
+) -> tuple[Contestant, ...]:
+    """Contestants from `NAME` or `NAME:PRESET`, and settings from `key=value` or `NAME.key=value`.
+
+    A setting with a policy's name before the dot is for that policy alone; any other is for all of them.
+    """
+    pairs = [_split_setting(text) for text in settings]
+    policies = {name.partition(":")[0] for name in names}
+    contestants = []
+    for name in names:
+        policy, _, own_preset = name.partition(":")
+        chosen = _settings_of(policy, pairs, policies)
+        contestants.append(Contestant(policy, own_preset or preset, clusters, chosen))
+    _refuse_twins(contestants)
+    return tuple(contestants)
+
+
+def _split_setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set: expected key=value, got {text!r}; write for example --set gamma=0.5")
+    return key.strip(), value.strip()
+
+
+def _settings_of(policy: str, pairs: Sequence[tuple[str, str]], policies: set[str]) -> dict[str, str]:
+    chosen: dict[str, str] = {}
+    for key, value in pairs:
+        owner, dot, rest = key.partition(".")
+        addressed = bool(dot) and owner in policies
+        if addressed and owner != policy:
+            continue
+        name = rest if addressed else key
+        if name in chosen:
+            raise ConfigError(f"--set: expected each key once, got {name} twice for {policy}; keep one of them")
+        chosen[name] = value
+    return chosen
+
+
+def _refuse_twins(contestants: Sequence[Contestant]) -> None:
+    titles = [contestant.title for contestant in contestants]
+    twice = sorted({title for title in titles if titles.count(title) > 1})
+    if twice:
+        raise ConfigError(f"--policy: expected each policy and preset once, got {twice[0]} twice; name it once")

@@ -1,0 +1,117 @@
+"""What is to be run: a problem, the policies that meet on it and the seeds, checked before the start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuclust.data.dataset import ProfileDataset, load_dataset
+from neuclust.environments.catalogue import build_environment
+from neuclust.environments.profiles import profile_environment
+from neuclust.environments.rewards import parse_reward
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.errors import ConfigError
+from neuclust.experiment.contestants import Contestant
+
+DEFAULT_ENV = "movielens-twin"
+DEFAULT_ROUNDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A catalogue environment or a prepared file (`data`); `rounds` None = 1000, or all of a shorter file."""
+
+    env: str = DEFAULT_ENV
+    data: Path | None = None
+    slate_size: int = 5
+    rounds: int | None = None
+    slate_reward: str | None = None
+    arms_per_round: int | None = None
+    start_ratings: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.env if self.data is None else self.data.stem
+
+    @property
+    def options(self) -> dict[str, str | int | None]:
+        """What a record keeps beside the name."""
+        return {
+            "slate_reward": self.slate_reward,
+            "arms_per_round": self.arms_per_round,
+            "start_ratings": self.start_ratings,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Every contestant meets every seed's environment, the same one for all: common random numbers."""
+
+    problem: Problem
+    contestants: tuple[Contestant, ...]
+    seeds: tuple[int, ...]
+    rounds: int
+    environment: Callable[[int], SlateEnvironment]
+
+    @property
+    def size(self) -> int:
+        return len(self.contestants) * len(self.seeds)
+
+    def matches(self) -> Iterator[tuple[int, SlateEnvironment, Contestant]]:
+        """Seed by seed, so that a plan cut short still holds paired runs."""
+        for seed in self.seeds:
+            environment = self.environment(seed)
+            for contestant in self.contestants:
+                yield seed, environment, contestant
+
+
+def make_plan(problem: Problem, contestants: Sequence[Contestant], seeds: Sequence[int]) -> Plan:
+    """Open the problem and try every contestant on it; whatever cannot work is refused here."""
+    if problem.slate_reward is not None:
+        parse_reward(problem.slate_reward, problem.slate_size)
+    environment_of, rounds = _open(problem)
+    first = environment_of(seeds[0])
+    for contestant in contestants:
+        contestant.check(first)
+        contestant.build(first, seeds[0])
+    return Plan(problem, tuple(contestants), tuple(seeds), rounds, environment_of)
+
+
+def _open(problem: Problem) -> tuple[Callable[[int], SlateEnvironment], int]:
+    if problem.data is None:
+        rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
+        return lambda seed: _from_catalogue(problem, rounds, seed), rounds
+    dataset = load_dataset(problem.data)
+    held = len(dataset.rounds)
+    rounds = min(DEFAULT_ROUNDS, held) if problem.rounds is None else problem.rounds
+    if rounds > held:
+        raise ConfigError(
+            f"{problem.data}: expected at most the {held} rounds it holds, got {rounds}; ask for fewer rounds"
+        )
+    return lambda seed: _from_dataset(problem, dataset, rounds, seed), rounds
+
+
+def _from_catalogue(problem: Problem, rounds: int, seed: int) -> SlateEnvironment:
+    return build_environment(
+        problem.env,
+        slate_size=problem.slate_size,
+        horizon=rounds,
+        seed=seed,
+        reward=problem.slate_reward,
+        arms_per_round=problem.arms_per_round,
+        start_ratings=problem.start_ratings,
+    )
+
+
+def _from_dataset(problem: Problem, dataset: ProfileDataset, rounds: int, seed: int) -> SlateEnvironment:
+    reward = problem.slate_reward
+    return profile_environment(
+        dataset,
+        slate_size=problem.slate_size,
+        horizon=rounds,
+        seed=seed,
+        reward=None if reward is None else parse_reward(reward, problem.slate_size),
+        arms_per_round=problem.arms_per_round,
+        start_ratings=problem.start_ratings,
+    )

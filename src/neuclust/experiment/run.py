@@ -1,0 +1,138 @@
+"""The loop: a policy selects, the environment pays, the policy updates, the score is written down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+from neuclust import __version__
+from neuclust.core import Environment, Feedback, Policy, Round, Slate
+from neuclust.environments.slates import RoundScore
+from neuclust.errors import ConfigError, StateError
+from neuclust.experiment.records import RunRecord
+
+CURVE_POINTS = 200
+
+
+class ScoredEnvironment(Environment, Protocol):
+    """An environment that can also say how good a played round was."""
+
+    name: str
+    slate_size: int
+
+    def score(self, round: Round, slate: Slate, feedback: Feedback) -> RoundScore: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunLabel:
+    """What a record says of how its policy and problem were made."""
+
+    policy: str
+    preset: str = "default"
+    env: str = ""  # empty: the environment's own name
+    clusters: int | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    problem: Mapping[str, str | int | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Sums over the rounds so far, and the curve points met on the way."""
+
+    rounds_asked: int
+    rounds: int = 0
+    expected_regret: float = 0.0
+    clipped_regret: float = 0.0
+    expected_clipped_regret: float = 0.0
+    clipped_floor: float = 0.0
+    successes: float = 0.0
+    best_expected: float = 0.0
+    expected_reward: float = 0.0
+    realised_regret: float = 0.0
+    mean_gap: float = 0.0
+    select_seconds: float = 0.0
+    update_seconds: float = 0.0
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    reward_curve: list[tuple[int, float]] = field(default_factory=list)
+
+    def add(self, score: RoundScore) -> None:
+        """Count one more round."""
+        self.rounds += 1
+        self.expected_regret += score.expected_regret
+        self.clipped_regret += score.clipped_regret
+        self.expected_clipped_regret += score.expected_clipped_regret
+        self.clipped_floor += score.clipped_floor
+        self.successes += score.realised_reward
+        self.best_expected += score.best_expected
+        self.expected_reward += score.expected
+        self.realised_regret += score.realised_regret
+        self.mean_gap += score.mean_gap
+        if not math.isfinite(self.expected_regret + self.realised_regret):
+            raise StateError(f"round {self.rounds}: expected a finite regret and reward, got {score}")
+        if is_curve_point(self.rounds, self.rounds_asked):
+            self.mark()
+
+    def mark(self) -> None:
+        """Put this round on the curves, once."""
+        if self.rounds and (not self.curve or self.curve[-1][0] != self.rounds):
+            self.curve.append((self.rounds, self.expected_regret))
+            self.reward_curve.append((self.rounds, self.expected_reward))
+
+
+def is_curve_point(t: int, rounds: int) -> bool:
+    """Whether round t is one of at most 200 evenly spaced points that end with the last round."""
+    return t * CURVE_POINTS // rounds > (t - 1) * CURVE_POINTS // rounds
+
+
+def run(
+    policy: Policy,
+    environment: ScoredEnvironment,
+    rounds: int,
+    seed: int,
+    *,
+    label: RunLabel,
+    on_round: Callable[[Tally], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> RunRecord:
+    """Play `rounds` rounds and return their record.
+
+    `on_round` sees the sums after every round; where `stop` answers true before a round, the run ends
+    there and its record says `interrupted`. `seed` is only written down: policy and environment have theirs.
+    """
+    if not 1 <= rounds <= environment.horizon:
+        raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
+    tally, began = Tally(rounds), perf_counter()
+    for t in range(1, rounds + 1):
+        if stop is not None and stop():
+            break
+        round = environment.round(t)
+        asked = perf_counter()
+        slate = policy.select(round)
+        selected = perf_counter()
+        feedback = environment.play(round, slate)
+        paid = perf_counter()
+        policy.update(round, slate, feedback)
+        tally.update_seconds += perf_counter() - paid
+        tally.select_seconds += selected - asked
+        tally.add(environment.score(round, slate, feedback))
+        if on_round is not None:
+            on_round(tally)
+    tally.mark()  # an interrupted run ends off the grid
+    return _record(tally, environment, label, seed, perf_counter() - began)
+
+
+def _record(tally: Tally, environment: ScoredEnvironment, label: RunLabel, seed: int, seconds: float) -> RunRecord:
+    row = asdict(label) | asdict(tally)
+    row["env"] = label.env or environment.name
+    row["curve"], row["reward_curve"] = tuple(tally.curve), tuple(tally.reward_curve)
+    return RunRecord(
+        **row,
+        seed=seed,
+        slate_size=environment.slate_size,
+        interrupted=tally.rounds < tally.rounds_asked,
+        seconds=seconds,
+        version=__version__,
+    )

@@ -1,0 +1,65 @@
+"""A small problem on disk and two ways to give the command: in this process, and as a real one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import NEUCLUST, Answer, Command, clean_environment
+
+from neuclust.cli import main
+from neuclust.data.dataset import ProfileDataset
+from neuclust.randomness import stream
+
+
+@pytest.fixture(scope="session")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """60 arms with 6 features and 300 rounds, in the manner of ratings."""
+    generator = stream(0, "cli problem")
+    arms = generator.uniform(0.5, 5.0, (60, 6)) * (generator.random((60, 6)) > 0.15)
+    rounds = generator.random((300, 6)) > 0.5
+    rounds[:, 0] |= ~rounds.any(1)
+    path = tmp_path_factory.mktemp("problem") / "small.npz"
+    ProfileDataset(
+        name="small",
+        arms=arms.astype(np.float32),
+        rounds=rounds.astype(np.float32),
+        arm_ids=np.arange(60),
+        round_ids=np.arange(300),
+        features=tuple("abcdef"),
+    ).save(path)
+    return path
+
+
+@pytest.fixture
+def command() -> Command:
+    """A real process of the installed command."""
+
+    def give(*arguments: str | Path, env: dict[str, str] | None = None) -> Answer:
+        done = subprocess.run(
+            [str(NEUCLUST), *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            env=clean_environment(**(env or {})),
+            timeout=120,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return give
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The same entry point in this process, which has torch loaded already: many cases cost little."""
+
+    def give(*arguments: str | Path) -> Answer:
+        monkeypatch.setattr(sys, "argv", ["neuclust", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capsys.readouterr()
+        return Answer(int(left.value.code or 0), out, err)
+
+    return give
