@@ -1,0 +1,228 @@
+"""MovieLens from the raw files to the prepared problem: ratings and movies in, arms and rounds out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.data.dataset import ProfileDataset
+from neuclust.data.movielens_files import BEST_RATING, check_encoding, read_movies, read_ratings
+from neuclust.data.raw import BadRows, Progress, RawFile
+from neuclust.errors import ConfigError, DataError
+
+if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
+    import polars as pl
+
+GENRES = (
+    *("Action", "Adventure", "Animation", "Children", "Comedy", "Crime", "Documentary", "Drama", "Fantasy"),
+    *("Film-Noir", "Horror", "Musical", "Mystery", "Romance", "Sci-Fi", "Thriller", "War", "Western", "IMAX"),
+    "(no genres listed)",
+)
+START_OF_2015 = 1_420_070_400  # seconds, UTC
+
+
+@dataclass(frozen=True, slots=True)
+class MovieLensOptions:
+    """The paper's filters by default; dates are seconds since 1970 and both ends are strict."""
+
+    arms: Literal["users", "movies"] = "users"
+    after: int = START_OF_2015
+    before: int | None = None
+    min_ratings: int = 200  # of a user, after the dates and the duplicates
+    min_movie_ratings: int | None = None  # of a movie that is dealt or offered; None: 1 as rounds, 20 as arms
+    rounds: int | None = None  # at most; None: all there are
+    skip_rounds: int | None = None  # None: 1 with arms=users as in the paper, else 0
+    skip_bad: int = 0
+    encoding: str = "auto"
+
+    def __post_init__(self) -> None:
+        check_encoding(self.encoding)
+        if self.arms not in ("users", "movies"):
+            raise ConfigError(f"expected arms to be users or movies, got {self.arms!r}")
+        if self.before is not None and self.before <= self.after + 1:
+            raise ConfigError(f"expected --before later than --after, got {self.before} and {self.after}")
+        for name in ("min_ratings", "min_movie_ratings", "rounds", "skip_rounds", "skip_bad"):
+            value = getattr(self, name)
+            if value is not None and value < (1 if name == "rounds" else 0):
+                raise ConfigError(f"expected {name} of {1 if name == 'rounds' else 0} or more, got {value}")
+
+
+@dataclass(frozen=True, slots=True)
+class MovieLensReport:
+    """What became of the rows."""
+
+    ratings_read: int
+    bad_rows: int
+    bad_examples: tuple[str, ...]
+    outside_dates: int
+    duplicates: int
+    ratings_kept: int
+    users: int
+    movies: int
+    movies_without_listed_genre: int
+    foreign_genres: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """Ratings that passed every filter, with users and movies coded by order of appearance."""
+
+    users: NDArray[np.int64]  # (U,) ids
+    movies: NDArray[np.int64]  # (M,) ids
+    user: NDArray[np.int64]  # (n,) codes
+    movie: NDArray[np.int64]  # (n,) codes
+    rating: NDArray[np.float64]  # (n,)
+
+
+def prepare_movielens(
+    ratings: RawFile, movies: RawFile, options: MovieLensOptions, progress: Progress | None = None
+) -> tuple[ProfileDataset, MovieLensReport]:
+    """Read, check and filter the raw files, and lay out the arms and rounds `options` asks for."""
+    bad = BadRows(options.skip_bad)
+    genre_fields = read_movies(movies, options.encoding, bad)
+    dates = (options.after, options.before)
+    rated, read = read_ratings(ratings, genre_fields, dates, options.encoding, bad, progress)
+    kept, duplicates = _filter_users(rated, options)
+    genres = np.array([genre_indicator(genre_fields[movie]) for movie in kept.movies.tolist()])
+    lay_out = _arms_are_users if options.arms == "users" else _arms_are_movies
+    report = MovieLensReport(
+        ratings_read=read,
+        bad_rows=bad.count,
+        bad_examples=tuple(bad.examples),
+        outside_dates=read - rated.height,
+        duplicates=duplicates,
+        ratings_kept=len(kept.rating),
+        users=len(kept.users),
+        movies=len(kept.movies),
+        movies_without_listed_genre=int((genres.sum(1) == 0).sum()),
+        foreign_genres=foreign_genres(genre_fields[movie] for movie in kept.movies.tolist()),
+    )
+    return lay_out(kept, genres, options), report
+
+
+def genre_indicator(field: str) -> NDArray[np.float64]:
+    """1 where the genre's name occurs in the field (so `Children's` is Children), (20,).
+
+    An empty field means the same as `(no genres listed)`; genres outside the list leave no trace.
+    """
+    text = field.strip() or GENRES[-1]
+    return np.array([float(name in text) for name in GENRES])
+
+
+def foreign_genres(fields: Iterator[str]) -> dict[str, int]:
+    """How many movies carry each genre that is not on the list, most frequent first."""
+    names = Counter(name for field in fields for name in set(field.split("|")) if name.strip())
+    return {name: n for name, n in names.most_common() if not any(genre in name for genre in GENRES)}
+
+
+def genre_means(
+    user: NDArray[np.int64],
+    movie: NDArray[np.int64],
+    rating: NDArray[np.float64],
+    genres: NDArray[np.float64],
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """x_{u,g} = mean rating of u over movies of genre g (0 if none), and the counts behind it; (U, d)."""
+    from scipy.sparse import csr_matrix
+
+    shape = (int(user.max()) + 1, len(genres))
+    sums = np.asarray(csr_matrix((rating, (user, movie)), shape=shape) @ genres)
+    counts = np.asarray(csr_matrix((np.ones_like(rating), (user, movie)), shape=shape) @ genres)
+    return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0), counts
+
+
+def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[_Kept, int]:
+    """The latest rating of each user and movie, of users with enough; and how many were earlier ones."""
+    import polars as pl
+
+    latest = _latest(rated)
+    frame = latest.filter(pl.len().over("userId") >= options.min_ratings)
+    if frame.is_empty():
+        raise DataError(
+            f"expected users with at least {options.min_ratings} ratings within the dates, got none among "
+            f"{rated.height:,} ratings; lower --min-ratings or --after"
+        )
+    users, user = _codes(frame["userId"])
+    movies, movie = _codes(frame["movieId"])
+    return _Kept(
+        users, movies, user, movie, frame["rating"].to_numpy().astype(np.float64)
+    ), rated.height - latest.height
+
+
+def _latest(rated: pl.DataFrame) -> pl.DataFrame:
+    """One row a user and movie: the latest by timestamp, the later row where those tie; file order kept."""
+    import polars as pl
+
+    key = (rated["userId"].cast(pl.Int64) * 2**31 + rated["movieId"]).to_numpy()
+    if (np.diff(key) > 0).all():  # sorted by user and movie, as published: no row can repeat
+        return rated
+    order = np.argsort(key, kind="stable")
+    repeats = key[order[1:]] == key[order[:-1]]
+    rows = order[np.append(repeats, False) | np.insert(repeats, 0, False)]  # of all users and movies met twice
+    rows = rows[np.lexsort((rows, rated["timestamp"].to_numpy()[rows], key[rows]))]
+    earlier = rows[:-1][key[rows[:-1]] == key[rows[1:]]]
+    kept = np.ones(rated.height, dtype=bool)
+    kept[earlier] = False
+    return rated.filter(pl.Series(kept))
+
+
+def _codes(ids: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Distinct ids in order of appearance, and each row's index into them."""
+    import polars as pl
+
+    distinct = ids.unique(maintain_order=True)
+    codes = ids.replace_strict(distinct, pl.arange(0, len(distinct), eager=True), return_dtype=pl.Int64)
+    return distinct.to_numpy().astype(np.int64), codes.to_numpy()
+
+
+def _arms_are_users(kept: _Kept, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
+    """The paper's problem: which users for this movie? Rounds are movies' genre indicators."""
+    means, counts = genre_means(kept.user, kept.movie, kept.rating, genres)
+    rated = np.bincount(kept.movie, minlength=len(genres))
+    usable = (genres.sum(1) > 0) & (rated >= (options.min_movie_ratings or 0))
+    dealt = _dealt(usable, options.rounds, 1 if options.skip_rounds is None else options.skip_rounds)
+    return ProfileDataset(
+        name="movielens",
+        arms=means.astype(np.float32),
+        rounds=genres[dealt].astype(np.float32),
+        arm_ids=kept.users,
+        round_ids=kept.movies[dealt],
+        features=GENRES,
+        counts=counts.astype(np.float32),
+    )
+
+
+def _arms_are_movies(kept: _Kept, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
+    """The everyday problem: which movies for this user? Rounds are users' genre means.
+
+    arms_{m,g} = 1[g in m] · (mean rating of m) / 5, so that arms ⊙ rounds lies in [0, 5] as in the paper.
+    """
+    means, _ = genre_means(kept.user, kept.movie, kept.rating, genres)
+    rated = np.bincount(kept.movie, minlength=len(genres))
+    quality = np.bincount(kept.movie, kept.rating, minlength=len(genres)) / rated / BEST_RATING
+    enough = 20 if options.min_movie_ratings is None else options.min_movie_ratings
+    offered = np.flatnonzero((genres.sum(1) > 0) & (rated >= enough))
+    if offered.size == 0:
+        raise DataError(f"expected movies with at least {enough} ratings, got none; lower --min-movie-ratings")
+    dealt = _dealt(means.sum(1) > 0, options.rounds, options.skip_rounds or 0)
+    return ProfileDataset(
+        name="movielens",
+        arms=(genres * quality[:, None])[offered].astype(np.float32),
+        rounds=means[dealt].astype(np.float32),
+        arm_ids=kept.movies[offered],
+        round_ids=kept.users[dealt],
+        features=GENRES,
+        counts=(genres * rated[:, None])[offered].astype(np.float32),
+    )
+
+
+def _dealt(usable: NDArray[np.bool_], rounds: int | None, skip: int) -> NDArray[np.int64]:
+    """Rows dealt as rounds: the list from index `skip` on, without those that ask for nothing."""
+    rows = skip + np.flatnonzero(usable[skip:])
+    if rows.size == 0:
+        raise DataError(f"expected rounds after the first {skip}, got none; keep more movies or lower --skip-rounds")
+    return rows[:rounds]

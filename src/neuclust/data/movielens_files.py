@@ -1,0 +1,208 @@
+"""MovieLens files as published: 1M and 10M (`::`, no header), 20M, 25M, 32M and latest (csv).
+
+Chunks are parsed whole by Polars; only a chunk in which anything is off is read again line by line, to say
+which line it is and what was expected there.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, decode, line_chunks
+from neuclust.errors import ConfigError, DataError
+
+if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
+    import polars as pl
+
+BEST_RATING = 5.0
+WORST_RATING = 0.5
+RATING_COLUMNS = ("userId", "movieId", "rating", "timestamp")
+MOVIE_COLUMNS = ("movieId", "title", "genres")
+LARGEST_ID = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a ratings or movies file is cut into columns."""
+
+    separator: str
+    columns: tuple[str, ...]  # all of them, in file order
+    header_lines: int
+    encoding: str
+
+    def split(self, line: str) -> list[str]:
+        if self.separator == "::":
+            return line.split("::")
+        try:
+            return next(csv.reader([line]))
+        except csv.Error as error:
+            raise ValueError(f"expected comma-separated fields, got an unreadable line ({error})") from None
+
+
+def read_movies(file: RawFile, encoding: str, bad: BadRows) -> dict[int, str]:
+    """movieId -> genres field."""
+    layout = _layout(file, MOVIE_COLUMNS, encoding)
+    genres: dict[int, str] = {}
+    where: dict[int, int] = {}
+    for chunk in line_chunks(file):
+        for number, line in chunk.lines():
+            if number <= layout.header_lines:
+                continue
+            try:
+                fields = _fields(line, layout, MOVIE_COLUMNS)
+                movie = _identifier(fields["movieId"], "movieId")
+                if movie in genres:
+                    raise ValueError(f"expected each movieId once, got {movie} as in line {where[movie]}")
+                genres[movie], where[movie] = fields["genres"], number
+            except ValueError as error:
+                bad.report(file, number, str(error))
+    if not genres:
+        raise DataError(f"{file.label}: expected movies below the header, got none")
+    return genres
+
+
+def read_ratings(
+    file: RawFile,
+    known: dict[int, str],
+    dates: tuple[int, int | None],
+    encoding: str,
+    bad: BadRows,
+    progress: Progress | None = None,
+) -> tuple[pl.DataFrame, int]:
+    """Rows strictly between the two dates (in seconds), and how many good rows there were in all."""
+    import polars as pl
+
+    layout = _layout(file, RATING_COLUMNS, encoding)
+    movies = pl.Series(sorted(known), dtype=pl.Int32)
+    after, before = dates
+    within = pl.col("timestamp") > after
+    if before is not None:
+        within &= pl.col("timestamp") < before
+    pieces, read = [_no_ratings()], 0
+    for chunk in line_chunks(file, progress=progress):
+        rows = _without_header(chunk, layout)
+        frame = _parse_fast(rows, layout, movies)
+        if frame is None:
+            frame = _parse_slowly(file, rows, layout, known, bad)
+        read += frame.height
+        pieces.append(frame.filter(within))
+    if read == 0:
+        raise DataError(f"{file.label}: expected ratings below the header, got none")
+    return pl.concat(pieces), read
+
+
+def _parse_fast(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFrame | None:
+    """All rows at once, or None where anything at all is off: the slow pass then says what and where."""
+    import polars as pl
+
+    data = chunk.data.replace(b"::", b",") if layout.separator == "::" else chunk.data
+    schema = {name: _no_ratings().schema.get(name, pl.String) for name in layout.columns}
+    try:
+        frame = pl.read_csv(io.BytesIO(data), has_header=False, schema=schema, quote_char=None).select(RATING_COLUMNS)
+    except pl.exceptions.PolarsError:
+        return None
+    fine = (
+        pl.col("rating").is_between(WORST_RATING, BEST_RATING)
+        & (pl.col("userId") >= 0)
+        & (pl.col("timestamp") >= 0)
+        & pl.col("movieId").is_in(movies.implode())
+    )
+    return frame if frame.select(fine.fill_null(False).all()).item() else None
+
+
+def _parse_slowly(file: RawFile, chunk: Chunk, layout: _Layout, known: dict[int, str], bad: BadRows) -> pl.DataFrame:
+    """Row by row, so that a bad one is met with its line number and what was wrong."""
+    import polars as pl
+
+    good: list[tuple[int, int, float, int]] = []
+    for number, line in chunk.lines():
+        try:
+            good.append(_rating(_fields(line, layout, RATING_COLUMNS), known))
+        except ValueError as error:
+            bad.report(file, number, str(error))
+    return pl.DataFrame(good, schema=_no_ratings().schema, orient="row")
+
+
+def _rating(fields: dict[str, str], known: dict[int, str]) -> tuple[int, int, float, int]:
+    user, movie = _identifier(fields["userId"], "userId"), _identifier(fields["movieId"], "movieId")
+    try:
+        rating = float(fields["rating"])
+    except ValueError:
+        rating = float("nan")
+    if not WORST_RATING <= rating <= BEST_RATING:
+        raise ValueError(f"expected a rating from {WORST_RATING} to {BEST_RATING}, got {fields['rating']!r}")
+    if not _is_whole(fields["timestamp"]):
+        raise ValueError(f"expected a timestamp in seconds since 1970, got {fields['timestamp']!r}")
+    if movie not in known:
+        raise ValueError(f"expected a movie of the movies file, got the unknown movieId {movie}")
+    return user, movie, rating, int(fields["timestamp"])
+
+
+def check_encoding(name: str) -> None:
+    """Refuse encodings nobody knows and those whose line end is not one byte."""
+    try:
+        fits = name == "auto" or codecs.encode("\n", name) == b"\n"
+    except LookupError:
+        fits = False
+    if not fits:
+        raise ConfigError(f"expected an encoding such as utf-8 or latin-1, got {name!r}")
+
+
+def _layout(file: RawFile, wanted: tuple[str, ...], encoding: str) -> _Layout:
+    """Separator, columns and encoding, from the first line: `::` and no header in MovieLens 1M and 10M."""
+    first = next(line_chunks(file, chunk_bytes=2**16), None)
+    if first is None:
+        raise DataError(f"{file.label}:1: expected {','.join(wanted)}, the file is empty")
+    line = first.data.split(b"\n", 1)[0].rstrip(b"\r").removeprefix(b"\xef\xbb\xbf")
+    if b"::" in line:
+        return _Layout("::", wanted, 0, "latin-1" if encoding == "auto" else encoding)
+    name = "utf-8" if encoding == "auto" else encoding
+    try:
+        columns = tuple(column.strip() for column in next(csv.reader([decode(line, name)]), []))
+    except ValueError as error:
+        raise DataError(f"{file.label}:1: {error}") from None
+    missing = [column for column in wanted if column not in columns]
+    if missing or len(set(columns)) != len(columns):
+        raise DataError(
+            f"{file.label}:1: expected columns {','.join(wanted)}, got {','.join(columns)[:200]!r}"
+            + (f" (missing {', '.join(missing)})" if missing else " (a name twice)")
+        )
+    return _Layout(",", columns, 1, name)
+
+
+def _without_header(chunk: Chunk, layout: _Layout) -> Chunk:
+    if chunk.first_line > layout.header_lines:
+        return chunk
+    _, _, rest = chunk.data.partition(b"\n")
+    return Chunk(2, rest)
+
+
+def _fields(line: bytes, layout: _Layout, wanted: tuple[str, ...]) -> dict[str, str]:
+    values = layout.split(decode(line, layout.encoding))
+    if len(values) != len(layout.columns):
+        names = layout.separator.join(layout.columns)
+        raise ValueError(f"expected {len(layout.columns)} fields {names}, got {len(values)}")
+    fields = dict(zip(layout.columns, values, strict=True))
+    return {name: fields[name] for name in wanted}
+
+
+def _identifier(text: str, name: str) -> int:
+    if not _is_whole(text) or int(text) > LARGEST_ID:
+        raise ValueError(f"expected a whole number from 0 to {LARGEST_ID} for {name}, got {text!r}")
+    return int(text)
+
+
+def _is_whole(text: str) -> bool:
+    """Digits only: int() alone would also take 1_000 and ١٢."""
+    return text.strip().isascii() and text.strip().isdigit() and len(text) < 19
+
+
+def _no_ratings() -> pl.DataFrame:
+    import polars as pl
+
+    types = {"userId": pl.Int32, "movieId": pl.Int32, "rating": pl.Float32, "timestamp": pl.Int64}
+    return pl.DataFrame(schema=types)

@@ -1,0 +1,239 @@
+"""Yelp from the raw files to the prepared problem: restaurants are arms, users are rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.data.dataset import ProfileDataset
+from neuclust.data.raw import BadRows, Progress, RawFile
+from neuclust.data.yelp_files import Restaurant, read_restaurants, review_chunks
+from neuclust.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    import polars as pl
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True, slots=True)
+class YelpOptions:
+    """The paper's filters by default; dates are seconds since 1970 and both ends are strict."""
+
+    user_vector: Literal["fixed", "authors"] = "fixed"
+    cities: tuple[str, ...] = ()
+    after: int | None = None
+    before: int | None = None
+    min_term_weight: float = 50.0  # a term is kept when its tf-idf, summed over restaurants, reaches this
+    rounds: int | None = 1000  # users at most; None: all of them
+    skip_rounds: int = 1  # the authors never play the first user of the file
+    skip_bad: int = 0
+
+    def __post_init__(self) -> None:
+        if self.user_vector not in ("fixed", "authors"):
+            raise ConfigError(f"expected user_vector to be fixed or authors, got {self.user_vector!r}")
+        if self.after is not None and self.before is not None and self.before <= self.after + 1:
+            raise ConfigError(f"expected --before later than --after, got {self.before} and {self.after}")
+        if (self.rounds is not None and self.rounds < 1) or self.skip_rounds < 0 or self.skip_bad < 0:
+            raise ConfigError(
+                f"expected rounds of 1 or more and skips of 0 or more, got {self.rounds}, "
+                f"{self.skip_rounds} and {self.skip_bad}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class YelpReport:
+    """What became of the rows."""
+
+    businesses: int
+    restaurants: int
+    terms: int
+    reviews_read: int
+    reviews_kept: int  # of restaurants, within the dates, by the users dealt
+    users: int
+    bad_rows: int
+    bad_examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reviews:
+    """Reviews of the users that are dealt, coded by position; `first_line` identifies a user."""
+
+    first_line: NDArray[np.int64]  # (U,)
+    user: NDArray[np.int64]  # (n,)
+    restaurant: NDArray[np.int64]  # (n,)
+    stars: NDArray[np.float64]  # (n,)
+    read: int
+
+
+def prepare_yelp(
+    business: RawFile, review: RawFile, options: YelpOptions, progress: Progress | None = None
+) -> tuple[ProfileDataset, YelpReport]:
+    """Read, check and filter the raw files; arms are tf-idf rows (N, d), rounds are users' tastes (U, d)."""
+    bad = BadRows(options.skip_bad)
+    restaurants, every = read_restaurants(business, options.cities, bad)
+    contexts, terms = category_contexts([r.categories for r in restaurants], options.min_term_weight)
+    reviews = _read_reviews(review, restaurants, every, options, bad, progress)
+    tastes = user_tastes(reviews, restaurants, contexts, terms, options.user_vector)
+    dealt = np.flatnonzero(tastes.any(axis=1))
+    if dealt.size == 0:
+        raise DataError("expected users with at least one kept term, got none; lower --min-term-weight")
+    dataset = ProfileDataset(
+        name="yelp",
+        arms=contexts.astype(np.float32),
+        rounds=tastes[dealt].astype(np.float32),
+        arm_ids=np.array([r.line for r in restaurants], dtype=np.int64),
+        round_ids=reviews.first_line[dealt],
+        features=terms,
+    )
+    report = YelpReport(
+        businesses=len(every),
+        restaurants=len(restaurants),
+        terms=len(terms),
+        reviews_read=reviews.read,
+        reviews_kept=len(reviews.stars),
+        users=len(reviews.first_line),
+        bad_rows=bad.count,
+        bad_examples=tuple(bad.examples),
+    )
+    return dataset, report
+
+
+def document(categories: tuple[str, ...]) -> str:
+    """Categories joined by blanks with `&` removed: what the tf-idf is computed on."""
+    return " ".join(categories).replace("&", "")
+
+
+def category_contexts(
+    categories: list[tuple[str, ...]], min_term_weight: float
+) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """tf-idf of the categories, columns with Σ ≥ min_term_weight only, rows not normalised again: (N, d).
+
+    idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms, tokens of two or more word
+    characters in lower case (scikit-learn's defaults).
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer()
+    weights = vectorizer.fit_transform([document(names) for names in categories]).tocsc()
+    summed = np.asarray(weights.sum(axis=0)).ravel()
+    kept = np.flatnonzero(summed >= min_term_weight)
+    if kept.size == 0:
+        raise DataError(
+            f"expected terms whose tf-idf sums to {min_term_weight:g} or more over {len(categories):,} "
+            f"restaurants, the largest sums to {summed.max():.1f}; lower --min-term-weight"
+        )
+    names = vectorizer.get_feature_names_out()
+    return weights[:, kept].toarray(), tuple(str(names[column]) for column in kept)
+
+
+def user_tastes(
+    reviews: _Reviews,
+    restaurants: list[Restaurant],
+    contexts: NDArray[np.float64],
+    terms: tuple[str, ...],
+    kind: Literal["fixed", "authors"],
+) -> NDArray[np.float64]:
+    """What each user asks for, (U, d).
+
+    fixed:   mean stars over the user's reviews of restaurants that carry the term (0 if none).
+    authors: Σ stars over reviews with a category that *as a whole, in lower case,* is the term, divided by
+             all of the user's reviews. Categories of several words never match (bug D31 of their code).
+    """
+    from scipy.sparse import csr_matrix
+
+    shape = (len(reviews.first_line), len(restaurants))
+    cells = (reviews.user, reviews.restaurant)
+    stars = csr_matrix((reviews.stars, cells), shape=shape)
+    if kind == "authors":
+        number = np.bincount(reviews.user, minlength=shape[0])
+        return np.asarray((stars @ whole_category_matches(restaurants, terms)).toarray()) / number[:, None]
+    carries = csr_matrix(contexts > 0, dtype=np.float64)
+    sums = (stars @ carries).toarray()
+    counts = (csr_matrix((np.ones_like(reviews.stars), cells), shape=shape) @ carries).toarray()
+    return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+
+
+def whole_category_matches(restaurants: list[Restaurant], terms: tuple[str, ...]) -> csr_matrix:
+    """How many of a restaurant's categories equal the term once in lower case, (N, d)."""
+    from scipy.sparse import csr_matrix
+
+    column = {term: index for index, term in enumerate(terms)}
+    pairs = [
+        (row, column[name.lower()])
+        for row, restaurant in enumerate(restaurants)
+        for name in restaurant.categories
+        if name.lower() in column
+    ]
+    rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    return csr_matrix((np.ones(len(pairs)), (rows, columns)), shape=(len(restaurants), len(terms)))
+
+
+def _read_reviews(
+    file: RawFile,
+    restaurants: list[Restaurant],
+    every: frozenset[str],
+    options: YelpOptions,
+    bad: BadRows,
+    progress: Progress | None,
+) -> _Reviews:
+    """One pass: the first users in file order are admitted, and only their reviews are kept."""
+    import polars as pl
+
+    places = pl.DataFrame({"business_id": [r.business_id for r in restaurants]}).with_row_index("restaurant")
+    admission = _Admission(None if options.rounds is None else options.rounds + options.skip_rounds)
+    pieces: list[pl.DataFrame] = []
+    read = 0
+    for chunk in review_chunks(file, every, bad, progress):
+        read += chunk.height
+        kept = chunk.filter(_within(options)).join(places, on="business_id", maintain_order="left")
+        pieces.append(admission.admit(kept))
+    kept = pl.concat(pieces).filter(pl.col("user") >= options.skip_rounds)
+    if kept.is_empty():
+        raise DataError(
+            f"{file.label}: expected reviews of the {len(restaurants):,} restaurants by more than "
+            f"{options.skip_rounds} users within the dates, got none among {read:,}; widen the filters"
+        )
+    return _Reviews(
+        first_line=admission.users["line"].to_numpy()[options.skip_rounds :],
+        user=kept["user"].to_numpy().astype(np.int64) - options.skip_rounds,
+        restaurant=kept["restaurant"].to_numpy().astype(np.int64),
+        stars=kept["stars"].to_numpy().astype(np.float64),
+        read=read,
+    )
+
+
+class _Admission:
+    """Numbers users in order of appearance until `limit` of them are in."""
+
+    def __init__(self, limit: int | None) -> None:
+        import polars as pl
+
+        self.limit = limit
+        self.users = pl.DataFrame(schema={"user_id": pl.String, "line": pl.Int64, "user": pl.Int64})
+
+    def admit(self, reviews: pl.DataFrame) -> pl.DataFrame:
+        """The rows of admitted users as (restaurant, stars, user)."""
+        import polars as pl
+
+        if self.limit is None or self.users.height < self.limit:
+            seen = reviews.select("user_id", "line").unique("user_id", keep="first", maintain_order=True)
+            fresh = seen.join(self.users, on="user_id", how="anti", maintain_order="left")
+            room = fresh.height if self.limit is None else self.limit - self.users.height
+            number = pl.int_range(self.users.height, pl.len() + self.users.height, dtype=pl.Int64)
+            self.users = pl.concat([self.users, fresh.head(room).with_columns(number.alias("user"))])
+        return reviews.join(self.users, on="user_id", maintain_order="left").select("restaurant", "stars", "user")
+
+
+def _within(options: YelpOptions) -> pl.Expr:
+    import polars as pl
+
+    inside = pl.lit(True)
+    if options.after is not None:
+        inside &= pl.col("moment") > datetime.fromtimestamp(options.after, UTC).replace(tzinfo=None)
+    if options.before is not None:
+        inside &= pl.col("moment") < datetime.fromtimestamp(options.before, UTC).replace(tzinfo=None)
+    return inside

@@ -1,0 +1,177 @@
+"""Yelp's business and review files as published: one JSON object a line, read in chunks of bounded memory."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, line_chunks
+from neuclust.errors import DataError
+
+if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
+    import polars as pl
+
+DATE_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")  # later and earlier rounds of the dataset
+
+
+@dataclass(frozen=True, slots=True)
+class Restaurant:
+    """One business that lists exactly `Restaurants` among its categories."""
+
+    line: int  # of the business file; it serves as the arm's id
+    business_id: str
+    categories: tuple[str, ...]
+
+
+def read_restaurants(file: RawFile, cities: tuple[str, ...], bad: BadRows) -> tuple[list[Restaurant], frozenset[str]]:
+    """The restaurants (of these cities, where any are named) in file order, and every business id."""
+    wanted = {city.casefold() for city in cities}
+    restaurants: list[Restaurant] = []
+    every: set[str] = set()
+    for number, line in _lines(file):
+        try:
+            business, business_id, categories = _business(line)
+            if business_id in every:
+                raise ValueError(f"expected each business_id once, got {business_id} again")
+        except ValueError as error:
+            bad.report(file, number, str(error))
+            continue
+        every.add(business_id)
+        here = not wanted or str(business.get("city", "")).strip().casefold() in wanted
+        if here and "Restaurants" in categories:
+            restaurants.append(Restaurant(number, business_id, categories))
+    if not every:
+        raise DataError(f"{file.label}:1: expected one business a line, the file is empty")
+    if not restaurants:
+        where = f" in {', '.join(cities)}" if cities else ""
+        raise DataError(f"{file.label}: expected restaurants{where}, got none in {len(every):,} businesses")
+    return restaurants, frozenset(every)
+
+
+def review_chunks(
+    file: RawFile, businesses: frozenset[str], bad: BadRows, progress: Progress | None = None
+) -> Iterator[pl.DataFrame]:
+    """Every good review as (line, user_id, business_id, stars, moment), a chunk at a time."""
+    import polars as pl
+
+    known = pl.Series(sorted(businesses), dtype=pl.String).implode()
+    any_row = False
+    for chunk in line_chunks(file, progress=progress):
+        frame = _parse_fast(chunk, known)
+        if frame is None:
+            frame = _parse_slowly(file, chunk, businesses, bad)
+        any_row |= frame.height > 0
+        yield frame
+    if not any_row:
+        raise DataError(f"{file.label}:1: expected one review a line, got none")
+
+
+def _parse_fast(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
+    """All rows at once, or None where anything at all is off: the slow pass then says what and where."""
+    import polars as pl
+
+    try:
+        raw = pl.read_ndjson(io.BytesIO(chunk.data), schema=_raw_schema())
+    except pl.exceptions.PolarsError:
+        return None
+    if raw.height != chunk.data.count(b"\n") + (not chunk.data.endswith(b"\n")):
+        return None  # blank lines: line numbers would no longer be row numbers
+    frame = _with_moments(raw.with_row_index("line", offset=chunk.first_line))
+    fine = (
+        pl.col("user_id").is_not_null()
+        & pl.col("moment").is_not_null()
+        & pl.col("stars").is_between(1, 5)
+        & pl.col("business_id").is_in(known)
+    )
+    return frame if frame.select(fine.fill_null(False).all()).item() else None
+
+
+def _parse_slowly(file: RawFile, chunk: Chunk, businesses: frozenset[str], bad: BadRows) -> pl.DataFrame:
+    """Row by row, so that a bad one is met with its line number and what was wrong."""
+    import polars as pl
+
+    good: list[tuple[int, str, str, float, str]] = []
+    for number, line in chunk.lines():
+        try:
+            good.append((number, *_review(line, businesses)))
+        except ValueError as error:
+            bad.report(file, number, str(error))
+    return _with_moments(pl.DataFrame(good, schema={"line": pl.UInt32, **_raw_schema()}, orient="row"))
+
+
+def _with_moments(frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    moments = [pl.col("date").str.to_datetime(form, strict=False, time_unit="ms") for form in DATE_FORMATS]
+    return frame.select(
+        pl.col("line").cast(pl.Int64), "user_id", "business_id", "stars", pl.coalesce(moments).alias("moment")
+    )
+
+
+def _business(line: bytes) -> tuple[dict[str, Any], str, tuple[str, ...]]:
+    record = _record(line)
+    business_id, categories = record.get("business_id"), record.get("categories")
+    if not isinstance(business_id, str) or not business_id:
+        raise ValueError(f"expected a business_id, got {_short(business_id)}")
+    if categories is None:  # published so for about a hundred businesses
+        return record, business_id, ()
+    if isinstance(categories, list):  # the layout of earlier rounds of the dataset
+        categories = ",".join(str(name) for name in categories)
+    if not isinstance(categories, str):
+        raise ValueError(f"expected categories as text, got {_short(categories)}")
+    return record, business_id, tuple(name.strip() for name in categories.split(",") if name.strip())
+
+
+def _review(line: bytes, businesses: frozenset[str]) -> tuple[str, str, float, str]:
+    record = _record(line)
+    user, business, stars, date = (record.get(name) for name in ("user_id", "business_id", "stars", "date"))
+    if not isinstance(user, str) or not user:
+        raise ValueError(f"expected a user_id, got {_short(user)}")
+    if not isinstance(stars, int | float) or isinstance(stars, bool) or not 1 <= stars <= 5:
+        raise ValueError(f"expected stars from 1 to 5, got {_short(stars)}")
+    if not isinstance(date, str) or not _is_date(date):
+        raise ValueError(f"expected a date such as 2018-07-07 22:09:11, got {_short(date)}")
+    if business not in businesses:
+        raise ValueError(f"expected a business of the business file, got {_short(business)}")
+    return user, str(business), float(stars), date
+
+
+def _record(line: bytes) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"expected utf-8 text, got byte 0x{line[error.start]:02x}") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"expected one whole JSON object, got a broken one ({error})") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"expected one JSON object, got {_short(record)}")
+    return record
+
+
+def _is_date(text: str) -> bool:
+    for form in DATE_FORMATS:
+        try:
+            datetime.strptime(text, form)
+            return True
+        except ValueError:
+            continue
+    return False
+
+
+def _lines(file: RawFile) -> Iterator[tuple[int, bytes]]:
+    for chunk in line_chunks(file):
+        yield from chunk.lines()
+
+
+def _raw_schema() -> dict[str, type[pl.DataType]]:
+    import polars as pl
+
+    return {"user_id": pl.String, "business_id": pl.String, "stars": pl.Float64, "date": pl.String}
+
+
+def _short(value: object) -> str:
+    return "nothing" if value is None else repr(value)[:60]

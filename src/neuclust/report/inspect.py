@@ -1,0 +1,299 @@
+"""What kind of problem a prepared dataset is: its numbers, and what they mean in words."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neuclust.data.dataset import ProfileDataset
+from neuclust.environments.rewards import threshold
+from neuclust.errors import ConfigError, DataError
+from neuclust.randomness import stream
+
+ELBOW = (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22, 26, 30, 35, 40)
+PICTURED_ARMS = 5000
+CONTEXT_ROUNDS = 20  # rounds in which distinct contexts are counted
+NEARLY_STATIC = 0.05  # of the regret of random slates
+QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+MEAN_BINS = 2000  # of mean rewards between 0 and 1
+BLOCK_ROUNDS = 50  # computed at once
+
+Floats = NDArray[np.float64]
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewards:
+    """Mean rewards of all arms in all rounds looked at, and slates made of them."""
+
+    mean: float
+    quantiles: dict[str, float]
+    histogram: Floats  # (bins,) share of arms × rounds
+    best: Floats  # (T,) expected reward of the best slate
+    static: Floats  # (T,) of one slate kept throughout: the arms with the highest average mean
+    static_arms: tuple[int, ...]
+    random: Floats  # (T,) of a slate drawn at random
+    best_cluster: Floats  # (T,) of the best slate within one cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """k-means of the profiles: the elbow, and the clustering looked at."""
+
+    elbow: tuple[tuple[int, float], ...]  # number of clusters, within-cluster sum of squares
+    labels: NDArray[np.int64]  # (N,) by size, 0 the largest
+    sizes: tuple[int, ...]
+    pictured: NDArray[np.int64]  # (p,) arms in the picture
+    plane: Floats  # (p, 2) their first two principal components
+    explained: tuple[float, float]  # share of the variance each component carries
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """Everything `neuclust data inspect` says or draws."""
+
+    name: str
+    arms: int
+    rounds: int
+    features: int
+    rounds_looked_at: int
+    slate_size: int
+    zeros_in_arms: float
+    zeros_in_rounds: float
+    active_features_a_round: float
+    distinct_profiles: int
+    distinct_contexts_a_round: float  # median over some rounds
+    arms_without_profile: int
+    observations: float | None  # behind the profiles, where counted
+    rewards: Rewards
+    clusters: Clusters
+
+
+def inspect(
+    dataset: ProfileDataset,
+    *,
+    rounds: int = 1000,
+    slate_size: int = 5,
+    clusters: int = 22,
+    progress: Progress | None = None,
+) -> Inspection:
+    """Look at the first `rounds` rounds with slates of `slate_size` and `clusters` clusters."""
+    horizon = min(rounds, len(dataset.rounds))
+    _check(dataset, rounds, slate_size)
+    grouping = cluster_profiles(dataset.arms, clusters)
+    queries = dataset.rounds[:horizon] != 0
+    return Inspection(
+        name=dataset.name,
+        arms=len(dataset.arms),
+        rounds=len(dataset.rounds),
+        features=len(dataset.features),
+        rounds_looked_at=horizon,
+        slate_size=slate_size,
+        zeros_in_arms=float((dataset.arms == 0).mean()),
+        zeros_in_rounds=float((~queries).mean()),
+        active_features_a_round=float(queries.sum(1).mean()),
+        distinct_profiles=len(distinct_rows(dataset.arms)[0]),
+        distinct_contexts_a_round=_distinct_contexts(dataset, horizon),
+        arms_without_profile=int((~dataset.arms.any(1)).sum()),
+        observations=None if dataset.counts is None else float(dataset.counts.sum()),
+        rewards=look_at_rewards(dataset, horizon, slate_size, grouping.labels, progress),
+        clusters=grouping,
+    )
+
+
+def look_at_rewards(
+    dataset: ProfileDataset,
+    horizon: int,
+    slate_size: int,
+    labels: NDArray[np.int64],
+    progress: Progress | None = None,
+) -> Rewards:
+    """One pass over the rounds for all arms, then what one slate kept throughout earns."""
+    reward = threshold(slate_size)
+    by_cluster = np.argsort(labels, kind="stable")  # each cluster is a slice of the means
+    place = np.argsort(by_cluster)  # of each arm in the order by cluster
+    bounds = [0, *np.cumsum(np.bincount(labels)).tolist()]
+    slices = [slice(a, b) for a, b in itertools.pairwise(bounds) if b - a >= slate_size]
+    total, histogram = np.zeros(len(dataset.arms)), np.zeros(MEAN_BINS)
+    values: list[Floats] = []
+    for start in range(0, horizon, BLOCK_ROUNDS):
+        queries = dataset.rounds[start : min(start + BLOCK_ROUNDS, horizon)]
+        means = mean_rewards(dataset.arms[by_cluster], queries)
+        total[by_cluster] += means.sum(0)
+        histogram += np.histogram(means, MEAN_BINS, (0.0, 1.0))[0]
+        rng = stream(0, "inspect", start)
+        drawn = np.stack([row[place[rng.choice(len(row), slate_size, replace=False)]] for row in means])
+        whole = torch.from_numpy(means)
+        tops = [torch.topk(whole[:, part], slate_size).values for part in (slice(None), *slices)]
+        values.append(reward.expected(torch.stack([torch.from_numpy(drawn), *tops])).numpy())
+        if progress is not None:
+            progress(start + len(queries))
+    chance, best, *within = np.concatenate(values, axis=1)
+    static = np.argsort(-total, kind="stable")[:slate_size]
+    kept = torch.from_numpy(mean_rewards(dataset.arms[static], dataset.rounds[:horizon]))
+    return Rewards(
+        mean=float(total.mean() / horizon),
+        quantiles=_quantiles(histogram),
+        histogram=histogram / histogram.sum(),
+        best=best,
+        static=reward.expected(kept).numpy(),
+        static_arms=tuple(dataset.arm_ids[static].tolist()),
+        random=chance,
+        best_cluster=np.max(within, axis=0) if within else np.zeros(horizon),
+    )
+
+
+def mean_rewards(arms: NDArray[np.float32], queries: NDArray[np.float32]) -> Floats:
+    """μ = tanh(s/4), s = <a, x> / ‖a ⊙ x‖₀, 0 without overlap, for many rounds at once: (T, N).
+
+    The same as the environment's truth round by round; sparse products make whole catalogues cheap.
+    """
+    from scipy.sparse import csr_matrix
+
+    profiles = csr_matrix(arms.astype(np.float64))
+    present = csr_matrix((np.ones_like(profiles.data), profiles.indices, profiles.indptr), shape=profiles.shape)
+    overlap = np.maximum(present @ (queries != 0).T.astype(np.float64), 1.0)
+    affinity = (profiles @ queries.T.astype(np.float64)) / overlap
+    return np.ascontiguousarray(np.tanh(affinity / 4).T)
+
+
+def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
+    """k-means on the distinct profiles, each weighted by how often it occurs (the same, and cheaper)."""
+    from sklearn.cluster import KMeans
+
+    first, back, weight = distinct_rows(profiles)
+    distinct = profiles[first]
+    if not 1 <= clusters <= len(distinct):
+        raise ConfigError(f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}")
+    numbers = sorted({number for number in ELBOW if number <= len(distinct)} | {clusters})
+    elbow, labels = [], np.zeros(len(distinct), dtype=np.int64)
+    for number in numbers:
+        found = KMeans(number, n_init=1, max_iter=300, random_state=0).fit(distinct, sample_weight=weight)
+        elbow.append((number, float(found.inertia_)))
+        if number == clusters:
+            labels = found.labels_.astype(np.int64)
+    by_size = np.argsort(-np.bincount(labels[back], minlength=clusters), kind="stable")
+    ordered = np.argsort(by_size)[labels[back]]
+    pictured, plane, explained = _plane(profiles)
+    sizes = np.bincount(ordered, minlength=clusters)
+    return Clusters(tuple(elbow), ordered, tuple(sizes.tolist()), pictured, plane, explained)
+
+
+def distinct_rows(
+    rows: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First occurrence of each distinct row, each row's place among them, and how often it occurs."""
+    whole = np.ascontiguousarray(rows + 0.0)  # no negative zeros: rows are compared byte by byte
+    bytes_of = whole.view(np.dtype((np.void, max(1, whole.shape[1] * whole.itemsize)))).ravel()
+    _, first, back, number = np.unique(bytes_of, return_index=True, return_inverse=True, return_counts=True)
+    return first, back, number
+
+
+def sentences(found: Inspection) -> list[str]:
+    """The inspection as plain sentences."""
+    rewards, clusters = found.rewards, found.clusters
+    regrets = regrets_a_thousand(rewards)
+    counted = "" if found.observations is None else f", {found.observations:,.0f} observations behind the profiles"
+    quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
+    return [
+        f"{found.name}: {found.arms:,} arms, {found.rounds:,} rounds, {found.features} features{counted}.",
+        f"Zeros: {found.zeros_in_arms:.1%} of the profiles' entries, {found.zeros_in_rounds:.1%} of the rounds'; "
+        f"a round asks for {found.active_features_a_round:.1f} features on average.",
+        f"Distinct profiles: {found.distinct_profiles:,} of {found.arms:,}; distinct contexts in a round: "
+        f"{found.distinct_contexts_a_round:,.0f} (median); arms without any entry: {found.arms_without_profile:,}.",
+        f"Mean rewards over the first {found.rounds_looked_at:,} rounds: average {rewards.mean:.5f}; {quantiles}.",
+        f"Best slate of {found.slate_size}: expected reward {rewards.best.min():.6f} to {rewards.best.max():.6f}, "
+        f"average {rewards.best.mean():.6f}; a perfect policy still has a clipped regret of "
+        f"{1000 * float((rewards.best * (1 - rewards.best)).mean()):.2f} in 1000 rounds.",
+        _verdict(regrets, rewards.static_arms),
+        f"{len(clusters.sizes)} clusters: sizes {min(clusters.sizes):,} to {max(clusters.sizes):,}; choosing within "
+        f"the best single cluster costs {regrets['best cluster']:.3f} in 1000 rounds.",
+    ]
+
+
+def regrets_a_thousand(rewards: Rewards) -> dict[str, float]:
+    """Expected regret per 1000 rounds of the static slate, a random one, and the best within a cluster."""
+    losses = {"static": rewards.static, "random": rewards.random, "best cluster": rewards.best_cluster}
+    return {name: 1000 * float((rewards.best - value).mean()) for name, value in losses.items()}
+
+
+def is_nearly_static(regrets: dict[str, float]) -> bool:
+    """Whether one slate, kept throughout, loses next to nothing compared with random slates."""
+    return regrets["static"] <= NEARLY_STATIC * regrets["random"]
+
+
+def record(found: Inspection) -> dict[str, Any]:
+    """The inspection as JSON; per-arm and per-round arrays are summed up."""
+    plain = {name: value for name, value in asdict(found).items() if name not in ("rewards", "clusters")}
+    regrets = regrets_a_thousand(found.rewards)
+    return {
+        "schema": 1,
+        **plain,
+        "mean_reward": found.rewards.mean,
+        "mean_reward_quantiles": found.rewards.quantiles,
+        "best_slate": {
+            "min": float(found.rewards.best.min()),
+            "mean": float(found.rewards.best.mean()),
+            "max": float(found.rewards.best.max()),
+        },
+        "clipped_floor_per_1000": 1000 * float((found.rewards.best * (1 - found.rewards.best)).mean()),
+        "static_slate": list(found.rewards.static_arms),
+        "regret_per_1000": {name.replace(" ", "_"): value for name, value in regrets.items()},
+        "nearly_static": is_nearly_static(regrets),
+        "elbow": [list(point) for point in found.clusters.elbow],
+        "cluster_sizes": list(found.clusters.sizes),
+        "sentences": sentences(found),
+    }
+
+
+def _check(dataset: ProfileDataset, rounds: int, slate_size: int) -> None:
+    if rounds < 1 or not 1 <= slate_size <= len(dataset.arms):
+        raise ConfigError(
+            f"expected at least 1 round and slates of 1 to {len(dataset.arms)} arms, got {rounds} and {slate_size}"
+        )
+    if (dataset.arms < 0).any() or (dataset.rounds < 0).any():
+        raise DataError(f"{dataset.name}: expected non-negative profiles and rounds, got a negative entry")
+
+
+def _verdict(regrets: dict[str, float], arms: tuple[int, ...]) -> str:
+    start = (
+        f"One slate kept throughout (arms {', '.join(map(str, arms))}) loses {regrets['static']:.3f} in 1000 rounds, "
+        f"random slates {regrets['random']:.1f}: "
+    )
+    if is_nearly_static(regrets):
+        return start + (
+            "a static slate is nearly optimal, so low regret here shows that a policy finds good arms, "
+            "not that it uses the context."
+        )
+    return start + "no static slate will do, the choice has to depend on the round."
+
+
+def _distinct_contexts(dataset: ProfileDataset, horizon: int) -> float:
+    looked = np.unique(np.linspace(0, horizon - 1, CONTEXT_ROUNDS).astype(np.int64))
+    active = [np.flatnonzero(dataset.rounds[t]) for t in looked]
+    return float(np.median([len(distinct_rows(dataset.arms[:, columns])[0]) for columns in active]))
+
+
+def _quantiles(histogram: Floats) -> dict[str, float]:
+    """Read off the histogram: arms × rounds are too many to keep."""
+    reached = np.cumsum(histogram) / histogram.sum()
+    edges = np.linspace(0.0, 1.0, len(histogram) + 1)
+    bins = [min(int(np.searchsorted(reached, q, side="left" if q else "right")), len(histogram) - 1) for q in QUANTILES]
+    names = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
+    return {name: float((edges[b] + edges[b + 1]) / 2) for name, b in zip(names, bins, strict=True)}
+
+
+def _plane(profiles: NDArray[np.float32]) -> tuple[NDArray[np.int64], Floats, tuple[float, float]]:
+    """The first two principal components of some arms."""
+    chosen = stream(0, "picture").permutation(len(profiles))[:PICTURED_ARMS]
+    centred = (profiles - profiles.mean(0)).astype(np.float64)
+    values, vectors = np.linalg.eigh(centred.T @ centred)
+    values, vectors = np.pad(values, (1, 0))[::-1], np.pad(vectors, ((0, 0), (1, 0)))[:, ::-1]
+    shares = values[:2] / max(values.sum(), 1e-12)
+    return chosen, centred[chosen] @ vectors[:, :2], (float(shares[0]), float(shares[1]))
