@@ -90,6 +90,10 @@ class Environment(Protocol):
 
 def check_round(round: Round, dim: int, slate_size: int) -> None:
     """Refuse a round no policy can play: wrong dimension, K > n, a wrong K, NaN, ids that do not fit."""
+    if round.profiles.ndim != 2:
+        raise DataError(
+            f"round {round.t}: expected profiles as a matrix (arms, {dim}), got {tuple(round.profiles.shape)}"
+        )
     n, d = round.profiles.shape
     if d != dim:
         raise DataError(f"round {round.t}: expected profiles with {dim} features, got {d}")

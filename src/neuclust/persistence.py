@@ -53,7 +53,10 @@ def write_state(directory: Path, manifest: Mapping[str, Any], state: Mapping[str
     directory.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
     try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in state.items()}, scratch / TENSORS)
+        # clones, because one tensor may stand under two names (weights that are still the initial ones)
+        save_file(
+            {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}, scratch / TENSORS
+        )
         (scratch / MANIFEST).write_text(json.dumps({"format": FORMAT, **manifest}, indent=2) + "\n")
         if directory.exists():
             # two renames: a crash between them leaves the earlier save beside its new name, never a mixture

@@ -26,7 +26,7 @@ from neuclust.persistence import read_state
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
 from neuclust.policies.linear import LinearConfig, SharedLinUCB
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
-from neuclust.policies.reference import Oracle, ReferenceConfig, Uniform
+from neuclust.policies.reference import Oracle, ReferenceConfig, Static, Uniform
 
 
 class Problem(Protocol):
@@ -45,6 +45,8 @@ class Problem(Protocol):
     def counts(self) -> Tensor | None: ...
 
     def means(self, round: Round) -> Tensor: ...
+
+    def average_means(self) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +184,11 @@ def _oracle(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
     return Oracle(config, problem.dim, problem.slate_size, seed, means=problem.means)
 
 
+def _static(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
+    averages = (problem.arm_ids, problem.average_means())
+    return Static(config, problem.dim, problem.slate_size, seed, averages=averages)
+
+
 POLICIES: dict[str, PolicySpec] = {
     spec.name: spec
     for spec in (
@@ -199,6 +206,9 @@ POLICIES: dict[str, PolicySpec] = {
             "linucb", "one shared linear model (C2UCB), top K", {"default": LinearConfig()}, _plain(SharedLinUCB)
         ),
         PolicySpec("uniform", "a slate at random", {"default": ReferenceConfig()}, _plain(Uniform)),
+        PolicySpec(
+            "static", "knows the average means: one slate for all rounds", {"default": ReferenceConfig()}, _static
+        ),
         PolicySpec("oracle", "knows every mean: the regret of 0", {"default": ReferenceConfig()}, _oracle),
     )
 }
@@ -245,6 +255,7 @@ _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
     "cn-ucb": (CombinatorialNeuralConfig, CombinatorialNeuralUCB),
     "linucb": (LinearConfig, SharedLinUCB),
     "uniform": (ReferenceConfig, Uniform),
+    "static": (ReferenceConfig, Static),
     "oracle": (ReferenceConfig, Oracle),
 }
 

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from neuclust.cli import data_prepare
+from neuclust.cli import data_prepare, data_replay
 from neuclust.cli.folders import require_writable
 from neuclust.cli.progress import bar
 from neuclust.errors import ConfigError
 
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
 generate = typer.Typer(help="Write raw files of any size, for load tests.", no_args_is_help=True)
+data_prepare.app.command()(data_replay.replay)
 app.add_typer(data_prepare.app, name="prepare")
 app.add_typer(generate, name="generate")
 

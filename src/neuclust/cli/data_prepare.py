@@ -14,6 +14,7 @@ from neuclust.errors import ConfigError
 
 if TYPE_CHECKING:
     from neuclust.data.dataset import ProfileDataset
+    from neuclust.data.movielens import MovieLensReport
     from neuclust.data.raw import RawFile
 
 app = typer.Typer(help="Turn published raw files into a problem.", no_args_is_help=True)
@@ -39,6 +40,23 @@ class UserVector(enum.StrEnum):
 
 
 Out = Annotated[Path, typer.Option("--out", metavar="FILE.npz", help="The prepared problem.")]
+Ratings = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="ratings.csv, .csv.gz or .dat, or the .zip as published.", rich_help_panel=RAW),
+]
+Movies = Annotated[Path | None, typer.Option(metavar="FILE", help="movies.csv, .csv.gz or .dat.", rich_help_panel=RAW)]
+Archive = Annotated[
+    Path | None,
+    typer.Option("--zip", metavar="FILE.zip", help="Both, in the .zip as published.", rich_help_panel=RAW),
+]
+Encoding = Annotated[str, typer.Option(help="auto: utf-8 for .csv, latin-1 for .dat.", rich_help_panel=RAW)]
+Rounds = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="At most N rounds. Default: all.", rich_help_panel=SHAPE)
+]
+MinRatings = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Users with at least N ratings left.", rich_help_panel=FILTERS)
+]
+After = Annotated[str, typer.Option(metavar="DATE", help="Only what is dated strictly after.", rich_help_panel=FILTERS)]
 Before = Annotated[
     str | None, typer.Option(metavar="DATE", help="Only what is dated strictly before.", rich_help_panel=FILTERS)
 ]
@@ -51,30 +69,15 @@ SkipBad = Annotated[
 @app.command()
 def movielens(
     out: Out,
-    ratings: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="ratings.csv, .csv.gz or .dat, or the .zip as published.", rich_help_panel=RAW
-        ),
-    ] = None,
-    movies: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="movies.csv, .csv.gz or .dat.", rich_help_panel=RAW),
-    ] = None,
-    archive: Annotated[
-        Path | None,
-        typer.Option("--zip", metavar="FILE.zip", help="Both, in the .zip as published.", rich_help_panel=RAW),
-    ] = None,
-    encoding: Annotated[
-        str, typer.Option(help="auto: utf-8 for .csv, latin-1 for .dat.", rich_help_panel=RAW)
-    ] = "auto",
+    ratings: Ratings = None,
+    movies: Movies = None,
+    archive: Archive = None,
+    encoding: Encoding = "auto",
     arms: Annotated[
         Arms,
         typer.Option(help="users for a movie (the paper), or movies for a user.", rich_help_panel=SHAPE),
     ] = Arms.USERS,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most N rounds. Default: all.", rich_help_panel=SHAPE)
-    ] = None,
+    rounds: Rounds = None,
     skip_rounds: Annotated[
         int | None,
         typer.Option(
@@ -84,13 +87,9 @@ def movielens(
             rich_help_panel=SHAPE,
         ),
     ] = None,
-    after: Annotated[
-        str, typer.Option(metavar="DATE", help="Only what is dated strictly after.", rich_help_panel=FILTERS)
-    ] = "2015-01-01",
+    after: After = "2015-01-01",
     before: Before = None,
-    min_ratings: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Users with at least N ratings left.", rich_help_panel=FILTERS)
-    ] = 200,
+    min_ratings: MinRatings = 200,
     min_movie_ratings: Annotated[
         int | None,
         typer.Option(
@@ -106,7 +105,7 @@ def movielens(
     from neuclust.data.movielens import MovieLensOptions, prepare_movielens
     from neuclust.data.raw import seconds_since_1970
 
-    _check_out(out)
+    check_out(out)
     options = MovieLensOptions(
         arms=arms.value,
         after=seconds_since_1970(after),
@@ -118,23 +117,12 @@ def movielens(
         skip_bad=skip_bad,
         encoding=encoding,
     )
-    rating_file, movie_file = _movielens_files(ratings, movies, archive)
+    rating_file, movie_file = movielens_files(ratings, movies, archive)
     with bar(rating_file.label, rating_file.size) as show:
         dataset, report = prepare_movielens(rating_file, movie_file, options, lambda done: show(done, None))
     dataset.save(out)
-    typer.echo(
-        f"read {report.ratings_read:,} ratings: {report.outside_dates:,} outside the dates, "
-        f"{report.duplicates:,} replaced by a later one of the same user and movie, {report.ratings_kept:,} kept"
-    )
-    _echo_bad(report.bad_rows, report.bad_examples)
-    if report.movies_without_listed_genre:
-        typer.echo(f"{report.movies_without_listed_genre:,} movies have no genre of the list and are not used")
-    if report.foreign_genres:
-        named = ", ".join(f"{name} ({n})" for name, n in list(report.foreign_genres.items())[:8])
-        typer.echo(f"genres outside the list, ignored: {named}")
-    _echo_written(
-        out, dataset, "users" if arms is Arms.USERS else "movies", "movies" if arms is Arms.USERS else "users"
-    )
+    echo_ratings(report)
+    echo_written(out, dataset, "users" if arms is Arms.USERS else "movies", "movies" if arms is Arms.USERS else "users")
 
 
 @app.command()
@@ -188,7 +176,7 @@ def yelp(
     from neuclust.data.raw import seconds_since_1970
     from neuclust.data.yelp import YelpOptions, prepare_yelp
 
-    _check_out(out)
+    check_out(out)
     options = YelpOptions(
         user_vector=user_vector.value,
         cities=tuple(city or ()),
@@ -207,11 +195,11 @@ def yelp(
         f"read {report.businesses:,} businesses ({report.restaurants:,} restaurants kept) and "
         f"{report.reviews_read:,} reviews ({report.reviews_kept:,} by the {report.users:,} users dealt)"
     )
-    _echo_bad(report.bad_rows, report.bad_examples)
-    _echo_written(out, dataset, "restaurants", "users")
+    echo_bad(report.bad_rows, report.bad_examples)
+    echo_written(out, dataset, "restaurants", "users")
 
 
-def _movielens_files(ratings: Path | None, movies: Path | None, archive: Path | None) -> tuple[RawFile, RawFile]:
+def movielens_files(ratings: Path | None, movies: Path | None, archive: Path | None) -> tuple[RawFile, RawFile]:
     import zipfile
 
     from neuclust.data.raw import RawFile, zip_member
@@ -239,7 +227,8 @@ def _yelp_files(business: Path | None, review: Path | None, tar: Path | None) ->
     return RawFile(business), RawFile(review)
 
 
-def _check_out(out: Path) -> None:
+def check_out(out: Path) -> None:
+    """Refuse what cannot be written, before anything is read."""
     if out.suffix != ".npz":
         raise ConfigError(f"--out: expected a file named .npz, got {out}; raw files are never overwritten")
     if out.is_dir():
@@ -247,14 +236,28 @@ def _check_out(out: Path) -> None:
     require_writable("--out", out.parent)
 
 
-def _echo_bad(count: int, examples: tuple[str, ...]) -> None:
+def echo_ratings(report: MovieLensReport) -> None:
+    """What became of the rows of a ratings file."""
+    typer.echo(
+        f"read {report.ratings_read:,} ratings: {report.outside_dates:,} outside the dates, "
+        f"{report.duplicates:,} replaced by a later one of the same user and movie, {report.ratings_kept:,} kept"
+    )
+    echo_bad(report.bad_rows, report.bad_examples)
+    if report.movies_without_listed_genre:
+        typer.echo(f"{report.movies_without_listed_genre:,} movies have no genre of the list and are not used")
+    if report.foreign_genres:
+        named = ", ".join(f"{name} ({n})" for name, n in list(report.foreign_genres.items())[:8])
+        typer.echo(f"genres outside the list, ignored: {named}")
+
+
+def echo_bad(count: int, examples: tuple[str, ...]) -> None:
     if count:
         typer.echo(f"skipped {count:,} bad rows, such as:")
         for example in examples:
             typer.echo(f"  {example}")
 
 
-def _echo_written(out: Path, dataset: ProfileDataset, arms: str, rounds: str) -> None:
+def echo_written(out: Path, dataset: ProfileDataset, arms: str, rounds: str) -> None:
     typer.echo(
         f"wrote {out}: {len(dataset.arms):,} arms ({arms}), {len(dataset.rounds):,} rounds ({rounds}), "
         f"{len(dataset.features)} features"

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.data.offers import ARRAYS as OFFER_ARRAYS
+from neuclust.data.offers import Offers, check_offers, offers_from
 from neuclust.errors import DataError
 
 MAX_BYTES = 16 * 2**30  # of one array, so that a damaged header cannot ask for all memory
@@ -23,6 +25,7 @@ class ProfileDataset:
     """N arms with profiles (N, d) and R rounds with queries (R, d); round t uses `rounds[t - 1]`.
 
     `counts` (N, d), where present, says how many observations stand behind each entry of `arms`.
+    `offers`, where present, say which arms each round really offered and what they paid: a replay.
     """
 
     name: str
@@ -32,13 +35,14 @@ class ProfileDataset:
     round_ids: NDArray[np.int64]
     features: tuple[str, ...]
     counts: NDArray[np.float32] | None = None
+    offers: Offers | None = None
 
     def __post_init__(self) -> None:
         _check(self)
 
     def save(self, path: Path) -> None:
         """Write the `.npz` whole or not at all; equal data gives equal bytes."""
-        arrays = {
+        arrays: dict[str, NDArray[np.generic]] = {
             "arms": self.arms.astype("<f4"),
             "rounds": self.rounds.astype("<f4"),
             "arm_ids": self.arm_ids.astype("<i8"),
@@ -47,6 +51,8 @@ class ProfileDataset:
         }
         if self.counts is not None:
             arrays["counts"] = self.counts.astype("<f4")
+        if self.offers is not None:
+            arrays |= self.offers.arrays()
         write_npz(path, arrays)
 
 
@@ -70,7 +76,8 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
 
 def load_dataset(path: Path) -> ProfileDataset:
     """Read and check a prepared problem; every refusal names the file and what was expected."""
-    arrays = read_npz(path, required=("arms", "rounds", "arm_ids", "round_ids", "features"), optional=("counts",))
+    required = ("arms", "rounds", "arm_ids", "round_ids", "features")
+    arrays = read_npz(path, required, optional=("counts", *OFFER_ARRAYS))
     try:
         return ProfileDataset(
             name=path.stem,
@@ -80,6 +87,7 @@ def load_dataset(path: Path) -> ProfileDataset:
             round_ids=_identifiers(arrays["round_ids"], "round_ids"),
             features=tuple(str(name) for name in arrays["features"].ravel()),
             counts=_numbers(arrays["counts"], "counts") if "counts" in arrays else None,
+            offers=offers_from(arrays),
         )
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
@@ -149,3 +157,5 @@ def _check(data: ProfileDataset) -> None:
             raise DataError(f"{name}[{row}, {column}]: expected a finite number, got {array[row, column]}")
     if data.counts is not None and (data.counts.shape != data.arms.shape or (data.counts < 0).any()):
         raise DataError(f"counts: expected non-negative numbers of shape {data.arms.shape}, got {data.counts.shape}")
+    if data.offers is not None:
+        check_offers(data.offers, n, rounds)

@@ -69,7 +69,7 @@ class MovieLensReport:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class KeptRatings:
     """Ratings that passed every filter, with users and movies coded by order of appearance."""
 
     users: NDArray[np.int64]  # (U,) ids
@@ -77,19 +77,28 @@ class _Kept:
     user: NDArray[np.int64]  # (n,) codes
     movie: NDArray[np.int64]  # (n,) codes
     rating: NDArray[np.float64]  # (n,)
+    timestamp: NDArray[np.int64]  # (n,) seconds
 
 
 def prepare_movielens(
     ratings: RawFile, movies: RawFile, options: MovieLensOptions, progress: Progress | None = None
 ) -> tuple[ProfileDataset, MovieLensReport]:
     """Read, check and filter the raw files, and lay out the arms and rounds `options` asks for."""
+    kept, genres, report = read_kept(ratings, movies, options, progress)
+    lay_out = _arms_are_users if options.arms == "users" else _arms_are_movies
+    return lay_out(kept, genres, options), report
+
+
+def read_kept(
+    ratings: RawFile, movies: RawFile, options: MovieLensOptions, progress: Progress | None = None
+) -> tuple[KeptRatings, NDArray[np.float64], MovieLensReport]:
+    """Ratings within the dates of users with enough of them, the genres (M, 20) of their movies, and a report."""
     bad = BadRows(options.skip_bad)
     genre_fields = read_movies(movies, options.encoding, bad)
     dates = (options.after, options.before)
     rated, read = read_ratings(ratings, genre_fields, dates, options.encoding, bad, progress)
     kept, duplicates = _filter_users(rated, options)
     genres = np.array([genre_indicator(genre_fields[movie]) for movie in kept.movies.tolist()])
-    lay_out = _arms_are_users if options.arms == "users" else _arms_are_movies
     report = MovieLensReport(
         ratings_read=read,
         bad_rows=bad.count,
@@ -102,7 +111,7 @@ def prepare_movielens(
         movies_without_listed_genre=int((genres.sum(1) == 0).sum()),
         foreign_genres=foreign_genres(genre_fields[movie] for movie in kept.movies.tolist()),
     )
-    return lay_out(kept, genres, options), report
+    return kept, genres, report
 
 
 def genre_indicator(field: str) -> NDArray[np.float64]:
@@ -125,17 +134,18 @@ def genre_means(
     movie: NDArray[np.int64],
     rating: NDArray[np.float64],
     genres: NDArray[np.float64],
+    n_users: int | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """x_{u,g} = mean rating of u over movies of genre g (0 if none), and the counts behind it; (U, d)."""
     from scipy.sparse import csr_matrix
 
-    shape = (int(user.max()) + 1, len(genres))
+    shape = (int(user.max()) + 1 if n_users is None else n_users, len(genres))
     sums = np.asarray(csr_matrix((rating, (user, movie)), shape=shape) @ genres)
     counts = np.asarray(csr_matrix((np.ones_like(rating), (user, movie)), shape=shape) @ genres)
     return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0), counts
 
 
-def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[_Kept, int]:
+def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptRatings, int]:
     """The latest rating of each user and movie, of users with enough; and how many were earlier ones."""
     import polars as pl
 
@@ -148,9 +158,8 @@ def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[_Kept
         )
     users, user = _codes(frame["userId"])
     movies, movie = _codes(frame["movieId"])
-    return _Kept(
-        users, movies, user, movie, frame["rating"].to_numpy().astype(np.float64)
-    ), rated.height - latest.height
+    rating, timestamp = frame["rating"].to_numpy().astype(np.float64), frame["timestamp"].to_numpy()
+    return KeptRatings(users, movies, user, movie, rating, timestamp), rated.height - latest.height
 
 
 def _latest(rated: pl.DataFrame) -> pl.DataFrame:
@@ -179,7 +188,7 @@ def _codes(ids: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return distinct.to_numpy().astype(np.int64), codes.to_numpy()
 
 
-def _arms_are_users(kept: _Kept, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
+def _arms_are_users(kept: KeptRatings, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
     """The paper's problem: which users for this movie? Rounds are movies' genre indicators."""
     means, counts = genre_means(kept.user, kept.movie, kept.rating, genres)
     rated = np.bincount(kept.movie, minlength=len(genres))
@@ -196,7 +205,7 @@ def _arms_are_users(kept: _Kept, genres: NDArray[np.float64], options: MovieLens
     )
 
 
-def _arms_are_movies(kept: _Kept, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
+def _arms_are_movies(kept: KeptRatings, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
     """The everyday problem: which movies for this user? Rounds are users' genre means.
 
     arms_{m,g} = 1[g in m] · (mean rating of m) / 5, so that arms ⊙ rounds lies in [0, 5] as in the paper.

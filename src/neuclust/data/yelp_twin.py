@@ -10,7 +10,7 @@ writes the statistics.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from neuclust.randomness import stream
 
 STATISTICS = Path(__file__).with_name("yelp_twin.json")
 EVERYWHERE = "restaurants"  # the term every restaurant has
+YELP_ROUNDS = 1000  # users of the paper's problem
 OVERSAMPLING = 4  # candidates a restaurant, so that every number of terms is found often enough
 SMALLEST_SLATE = 5  # at least so many restaurants list nothing but `Restaurants`, whatever the size
 UNLISTED_IDF = 8.5  # of a term too rare to be kept, about 20 in 40,000
@@ -48,7 +49,9 @@ class YelpStatistics:
     reviews: tuple[Floats, Floats]  # (percent, reviews a user), of users with five or more
 
 
-def yelp_twin(n_restaurants: int = 52_268, n_terms: int = 171, n_rounds: int = 1000, seed: int = 0) -> ProfileDataset:
+def yelp_twin(
+    n_restaurants: int = 52_268, n_terms: int = 171, n_rounds: int = YELP_ROUNDS, seed: int = 0
+) -> ProfileDataset:
     """Restaurants as tf-idf rows (N, d), users as mean stars a term (R, d); equal arguments, equal data."""
     statistics = load_statistics()
     _check_sizes(n_restaurants, n_terms, n_rounds, len(statistics.terms) + 1)
@@ -65,6 +68,17 @@ def yelp_twin(n_restaurants: int = 52_268, n_terms: int = 171, n_rounds: int = 1
         round_ids=np.arange(n_rounds, dtype=np.int64),
         features=tuple(names[alphabetical].tolist()),
     )
+
+
+def without_plain(dataset: ProfileDataset) -> ProfileDataset:
+    """The same without restaurants whose only category is `Restaurants`: theirs is the best slate of every round.
+
+    Such a row has one entry, `restaurants` at weight 1; a rare further category makes that weight smaller.
+    """
+    weight = dataset.arms[:, dataset.features.index(EVERYWHERE)]
+    listed = ((dataset.arms != 0).sum(1) > 1) | (weight < 1)
+    counts = None if dataset.counts is None else dataset.counts[listed]
+    return replace(dataset, arms=dataset.arms[listed], arm_ids=dataset.arm_ids[listed], counts=counts)
 
 
 @cache

@@ -1,6 +1,6 @@
 """The problems neuclust ships, by name; none needs a download.
 
-The users and movies of the twin are the same for every run seed, which deals coins, offers and start
+The users and movies of the twins are the same for every run seed, which deals coins, offers and start
 ratings. For `clusters`, `bump` and `quadratic` the seed also deals the hidden truth, so that equal
 seeds pair policies on one instance and different seeds are different instances.
 """
@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from neuclust.data.dataset import ProfileDataset
 from neuclust.data.twin import movielens_twin
+from neuclust.data.yelp_twin import YELP_ROUNDS, without_plain, yelp_twin
 from neuclust.environments import synthetic
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.rewards import SlateReward, parse_reward
@@ -23,6 +24,11 @@ from neuclust.errors import ConfigError
 TWIN_ROUNDS = 6000
 OFFERED = 500  # arms a round of the synthetic problems, unless told otherwise
 START_RATINGS = 5
+VOLATILE_OFFER = 250  # restaurants a round of yelp-volatile, unless told otherwise
+REPLAY_ADVICE = (
+    "environment: replay plays back real ratings and needs a file of them; `neuclust data prepare replay "
+    "--ratings ratings.csv --movies movies.csv --out replay.npz` makes it, `neuclust run --data replay.npz` plays it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ def build_environment(
     start_ratings: int | None = None,
 ) -> SlateEnvironment:
     """The named problem; `reward` defaults to the paper's threshold at 80 %."""
+    if name == "replay":
+        raise ConfigError(REPLAY_ADVICE)
     if name not in ENVIRONMENTS:
         raise ConfigError(f"environment: expected one of {', '.join(_closest_first(name))}, got {name!r}")
     if isinstance(reward, str):
@@ -72,6 +80,11 @@ def _closest_first(name: str) -> list[str]:
 @lru_cache(maxsize=2)
 def _twin(n_rounds: int) -> ProfileDataset:
     return movielens_twin(n_rounds=n_rounds)
+
+
+@lru_cache(maxsize=1)
+def _yelp(n_rounds: int) -> ProfileDataset:
+    return yelp_twin(n_rounds=n_rounds)
 
 
 def _profiles(dataset: ProfileDataset, request: Request, start_ratings: int | None) -> SlateEnvironment:
@@ -95,10 +108,26 @@ def _cold_start(request: Request) -> SlateEnvironment:
     return _profiles(dataset, request, START_RATINGS if request.start_ratings is None else request.start_ratings)
 
 
+def _yelp_twin(request: Request) -> SlateEnvironment:
+    _refuse_start_ratings(request)
+    return _profiles(_yelp(max(YELP_ROUNDS, request.horizon)), request, None)
+
+
+def _yelp_volatile(request: Request) -> SlateEnvironment:
+    _refuse_start_ratings(request)
+    dataset = replace(without_plain(_yelp(max(YELP_ROUNDS, request.horizon))), name="yelp-volatile")
+    offered = VOLATILE_OFFER if request.arms_per_round is None else request.arms_per_round
+    return _profiles(dataset, replace(request, arms_per_round=offered), None)
+
+
+def _refuse_start_ratings(request: Request) -> None:
+    if request.start_ratings is not None:
+        raise ConfigError("start_ratings: expected none, since this problem has no ratings; use cold-start")
+
+
 def _synthetic(problem: Callable[..., SlateEnvironment]) -> Callable[[Request], SlateEnvironment]:
     def build(request: Request) -> SlateEnvironment:
-        if request.start_ratings is not None:
-            raise ConfigError("start_ratings: expected none, since this problem has no ratings; use cold-start")
+        _refuse_start_ratings(request)
         return problem(
             slate_size=request.slate_size,
             horizon=request.horizon,
@@ -122,6 +151,17 @@ ENVIRONMENTS: dict[str, EnvironmentSpec] = {
             "cold-start",
             "the same users known by 5 ratings each, while their true tastes pay: for the online variant",
             _cold_start,
+        ),
+        EnvironmentSpec(
+            "yelp-twin",
+            "the paper's Yelp problem on synthetic restaurants: 52,268 arms, 171 terms, a user a round",
+            _yelp_twin,
+        ),
+        EnvironmentSpec(
+            "yelp-volatile",
+            "250 of them a round, without those that list nothing but Restaurants and win every round: "
+            "no static slate will do",
+            _yelp_volatile,
         ),
         EnvironmentSpec(
             "clusters",

@@ -22,6 +22,12 @@ class MeanRewards(Protocol):
     def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor: ...
 
 
+class RecordedRounds(Protocol):
+    """What really happened in round t: the rows offered, ascending, (n,), and what each paid, (n,) of 0 and 1."""
+
+    def __call__(self, t: int) -> tuple[Tensor, Tensor]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class RoundScore:
     """One round against the truth. R* is the best slate's reward from coins of its own."""
@@ -55,7 +61,8 @@ class SlateEnvironment:
 
     Without `arms_per_round` every round offers all arms, in the same `arm_ids` and `profiles` objects;
     with it a random subset, ascending. The coin of arm i in round t depends on (seed, t, i) alone, so
-    every policy meets the same coins.
+    every policy meets the same coins. With `recorded` in place of `means_of` every round offers and pays
+    what really happened: means of 0 and 1, which leave the coins nothing to decide.
     """
 
     def __init__(
@@ -65,7 +72,8 @@ class SlateEnvironment:
         profiles: Tensor,
         arm_ids: Tensor,
         queries: Tensor | None,
-        means_of: MeanRewards,
+        means_of: MeanRewards | None = None,
+        recorded: RecordedRounds | None = None,
         slate_size: int,
         horizon: int,
         seed: int = 0,
@@ -75,6 +83,8 @@ class SlateEnvironment:
         true_labels: Tensor | None = None,
     ) -> None:
         _check_sizes(name, len(profiles), slate_size, arms_per_round)
+        if (means_of is None) == (recorded is None):
+            raise ConfigError(f"{name}: expected either means_of or recorded rounds as the truth, got both or neither")
         self.name = name
         self.horizon = horizon
         self.slate_size = slate_size
@@ -87,6 +97,8 @@ class SlateEnvironment:
         self.true_labels = true_labels  # (N,) the cluster each arm was drawn from, where there is one
         self._queries = queries
         self._means_of = means_of
+        self._recorded = recorded
+        self._averages: Tensor | None = None
         self._truth: _Truth | None = None
         _check_problem(self, None if queries is None else len(queries))
 
@@ -112,6 +124,13 @@ class SlateEnvironment:
     def best_positions(self, round: Round) -> Tensor:
         """The K arms with the largest μ, ties by arm id: (K,) int64."""
         return self._truth_of(round).best
+
+    def average_means(self) -> Tensor:
+        """μ of every arm averaged over the horizon, (N,); recorded arms over the rounds that offered them, or 0."""
+        if self._averages is None:
+            same = self._queries is None and self._recorded is None  # every round
+            self._averages = self._simulated(1, None) if same else self._average()
+        return self._averages
 
     def play(self, round: Round, slate: Slate) -> Feedback:
         """r_i = 1[U_{t,i} < μ_i] for the slate's arms, and the slate reward they add up to."""
@@ -163,6 +182,29 @@ class SlateEnvironment:
         chosen = stream(self.seed, "offer", t).choice(self.n_arms, self.arms_per_round, replace=False, shuffle=False)
         return torch.from_numpy(chosen).sort().values
 
+    def _deal(self, t: int) -> tuple[Tensor | None, Tensor]:
+        """The rows offered in round t (None: all) and their μ."""
+        if self._recorded is not None:
+            return self._recorded(t)
+        offered = self._offer(t)
+        return offered, self._simulated(t, offered)
+
+    def _simulated(self, t: int, positions: Tensor | None) -> Tensor:
+        assert self._means_of is not None  # checked at the start: the truth is either this or recorded
+        return self._means_of(positions, self._query(t))
+
+    def _average(self) -> Tensor:
+        sums, times = (torch.zeros(self.n_arms, dtype=torch.float64) for _ in range(2))
+        rows: Tensor | slice = slice(None)
+        for t in range(1, self.horizon + 1):
+            if self._recorded is not None:
+                rows, means = self._recorded(t)
+            else:
+                means = self._simulated(t, None)
+            sums[rows] += means
+            times[rows] += 1
+        return sums / times.clamp(min=1)
+
     def _truth_at(self, t: int) -> _Truth:
         if self._truth is None or self._truth.t != t:
             if not 1 <= t <= self.horizon:
@@ -171,8 +213,7 @@ class SlateEnvironment:
         return self._truth
 
     def _reveal(self, t: int) -> _Truth:
-        offered = self._offer(t)
-        means = self._means_of(offered, self._query(t))
+        offered, means = self._deal(t)
         best = top_by_mean(means, self.arm_ids if offered is None else self.arm_ids[offered], self.slate_size)
         tally = pmf(means[best])
         return _Truth(t, offered, means, best, tally, self.reward.value_of(tally))

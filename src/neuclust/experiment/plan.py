@@ -9,6 +9,7 @@ from pathlib import Path
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment
 from neuclust.environments.profiles import profile_environment
+from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import parse_reward
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
@@ -20,7 +21,10 @@ DEFAULT_ROUNDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A catalogue environment or a prepared file (`data`); `rounds` None = 1000, or all of a shorter file."""
+    """A catalogue environment or a prepared file (`data`); `rounds` None = 1000, or all of a shorter file.
+
+    A file that says who was really offered is played back; any other is simulated from its profiles.
+    """
 
     env: str = DEFAULT_ENV
     data: Path | None = None
@@ -83,6 +87,8 @@ def _open(problem: Problem) -> tuple[Callable[[int], SlateEnvironment], int]:
         rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
         return lambda seed: _from_catalogue(problem, rounds, seed), rounds
     dataset = load_dataset(problem.data)
+    if dataset.offers is not None:
+        _refuse_simulation(problem)
     held = len(dataset.rounds)
     rounds = min(DEFAULT_ROUNDS, held) if problem.rounds is None else problem.rounds
     if rounds > held:
@@ -105,13 +111,26 @@ def _from_catalogue(problem: Problem, rounds: int, seed: int) -> SlateEnvironmen
 
 
 def _from_dataset(problem: Problem, dataset: ProfileDataset, rounds: int, seed: int) -> SlateEnvironment:
-    reward = problem.slate_reward
+    text = problem.slate_reward
+    reward = None if text is None else parse_reward(text, problem.slate_size)
+    if dataset.offers is not None:
+        return replay_environment(dataset, slate_size=problem.slate_size, horizon=rounds, seed=seed, reward=reward)
     return profile_environment(
         dataset,
         slate_size=problem.slate_size,
         horizon=rounds,
         seed=seed,
-        reward=None if reward is None else parse_reward(reward, problem.slate_size),
+        reward=reward,
         arms_per_round=problem.arms_per_round,
         start_ratings=problem.start_ratings,
     )
+
+
+def _refuse_simulation(problem: Problem) -> None:
+    """Options that would change what really happened."""
+    for name, value in (("arms-per-round", problem.arms_per_round), ("start-ratings", problem.start_ratings)):
+        if value is not None:
+            raise ConfigError(
+                f"--{name}: expected none with {problem.data}, which plays back real ratings and offers who gave "
+                f"them, got {value}; drop it"
+            )

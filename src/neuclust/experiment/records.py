@@ -44,6 +44,7 @@ class RunRecord:
     reward_curve: Curve = ()  # (t, expected reward so far)
     rounds_asked: int = 0
     interrupted: bool = False
+    failed_trainings: int = 0  # fits of a network that ended in NaN or found no step that helped
     slate_size: int = 0
     clusters: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)

@@ -121,10 +121,13 @@ def run(
         if on_round is not None:
             on_round(tally)
     tally.mark()  # an interrupted run ends off the grid
-    return _record(tally, environment, label, seed, perf_counter() - began)
+    failed = int(getattr(policy, "failed_trainings", 0))
+    return _record(tally, environment, label, seed, perf_counter() - began, failed)
 
 
-def _record(tally: Tally, environment: ScoredEnvironment, label: RunLabel, seed: int, seconds: float) -> RunRecord:
+def _record(
+    tally: Tally, environment: ScoredEnvironment, label: RunLabel, seed: int, seconds: float, failed: int
+) -> RunRecord:
     row = asdict(label) | asdict(tally)
     row["env"] = label.env or environment.name
     row["curve"], row["reward_curve"] = tuple(tally.curve), tuple(tally.reward_curve)
@@ -134,5 +137,6 @@ def _record(tally: Tally, environment: ScoredEnvironment, label: RunLabel, seed:
         slate_size=environment.slate_size,
         interrupted=tally.rounds < tally.rounds_asked,
         seconds=seconds,
+        failed_trainings=failed,
         version=__version__,
     )

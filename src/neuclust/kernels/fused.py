@@ -1,43 +1,49 @@
 """The J training steps of a one-hidden-layer net in one compiled loop: sparse inputs, nothing allocated a step.
 
 The same sums as kernels/training.py with kernels/network.py or kernels/monotone.py, in another order: equal to
-rounding, several times faster at these sizes, where a step of library calls is mostly call overhead. Needs
-Numba; where it is missing (`available` is False) the library path is used.
+rounding, several times faster at these sizes, where a step of library calls is mostly call overhead. Used where
+`jit.serves`; elsewhere the library path.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from neuclust.kernels.jit import compiled
 from neuclust.kernels.monotone import MonotoneNetwork
 from neuclust.kernels.network import Network
 
 if TYPE_CHECKING:
     from neuclust.kernels.training import Parameters
 
-try:
-    from numba import njit
-
-    available = True
-except ImportError:  # a bare GPU machine
-    available = False
-
-    def njit(**_: Any) -> Any:  # leaves the function as it is; it is never called then
-        return lambda function: function
-
-
-# Sums may be reordered (that is where the speed is); NaN and infinity keep their meaning.
-_compiled = njit(cache=True, fastmath={"reassoc", "contract"})
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
 
 
-@_compiled
-def _arm_steps(starts, index, value, target, weight, w0, w1, a0, a1, bias, scale, steps, step, pull):  # type: ignore[no-untyped-def]
+@compiled
+def _arm_steps(
+    starts: Integers,
+    index: Integers,
+    value: Floats,
+    target: Floats,
+    weight: Floats,
+    w0: Floats,
+    w1: Floats,
+    a0: Floats,
+    a1: Floats,
+    bias: bool,
+    scale: float,
+    steps: int,
+    step: float,
+    pull: float,
+) -> None:
     """In place on w0 (in, m) and w1 (m or m + 1); a0, a1 are the anchor."""
     width = w0.shape[1]
     g0, g1 = np.empty_like(w0), np.empty_like(w1)
@@ -73,8 +79,8 @@ def _arm_steps(starts, index, value, target, weight, w0, w1, a0, a1, bias, scale
             w1[k] = keep * w1[k] - step * g1[k] + home * a1[k]
 
 
-@_compiled
-def _transformed(code, raw, value, slope):  # type: ignore[no-untyped-def]
+@compiled
+def _transformed(code: int, raw: Floats, value: Floats, slope: Floats) -> None:
     """q(Θ) and q'(Θ), elementwise, into value and slope."""
     for i in range(len(raw)):
         x = raw[i]
@@ -91,28 +97,28 @@ def _transformed(code, raw, value, slope):  # type: ignore[no-untyped-def]
             value[i], slope[i] = abs(x), np.sign(x)
 
 
-@_compiled
-def _slate_steps(  # type: ignore[no-untyped-def]
-    rewards,
-    target,
-    weight,
-    t0,
-    t1,
-    b0,
-    b1,
-    a0,
-    a1,
-    c0,
-    c1,
-    code,
-    relu_out,
-    clamp,
-    clamp_bias,
-    scales,
-    steps,
-    step,
-    pull,
-):
+@compiled
+def _slate_steps(
+    rewards: Floats,
+    target: Floats,
+    weight: Floats,
+    t0: Floats,
+    t1: Floats,
+    b0: Floats,
+    b1: Floats,
+    a0: Floats,
+    a1: Floats,
+    c0: Floats,
+    c1: Floats,
+    code: int,
+    relu_out: bool,
+    clamp: bool,
+    clamp_bias: bool,
+    scales: Floats,
+    steps: int,
+    step: float,
+    pull: float,
+) -> None:
     """In place on raw weights t0 (K·n, by input), t1 (n) and biases b0 (n), b1 (1); a*, c* are the anchor."""
     k_size, width = rewards.shape[1], len(t1)
     e0, s0, e1, s1 = np.empty_like(t0), np.empty_like(t0), np.empty_like(t1), np.empty_like(t1)
@@ -213,12 +219,12 @@ def descend_slate(
     """`training.descend` for a slate net with one hidden layer."""
     width, k = start[0].shape
 
-    def unpack(parameters: Parameters) -> tuple[Any, ...]:
+    def unpack(parameters: Parameters) -> tuple[Floats, Floats, Floats, Floats]:
         t0, t1, b0, b1 = (p.T.contiguous() if i == 0 else p for i, p in enumerate(parameters))
-        return tuple(p.numpy().reshape(-1).copy() for p in (t0, t1, b0, b1))
+        return _flat(t0), _flat(t1), _flat(b0), _flat(b1)
 
     moving = unpack(start)
-    home = unpack(anchor) if anchor is not None else tuple(np.zeros_like(p) for p in moving)
+    home = unpack(anchor if anchor is not None else tuple(torch.zeros_like(p) for p in start))
     data = (rewards.contiguous().numpy(), target.numpy(), weight.numpy())
     code, scales = _TRANSFORM_CODES[net.transform], np.array(net.scales)
     _slate_steps(*data, *moving, *home, code, net.relu_out, clamp, clamp_bias, scales, steps, step, pull)
@@ -226,7 +232,6 @@ def descend_slate(
     return t0.reshape(k, width).T.contiguous(), t1.unsqueeze(0), b0, b1
 
 
-def usable(parameters: Parameters) -> bool:
-    """Whether the compiled loop serves: Numba at hand, one hidden layer, float64 on the CPU."""
-    plain = all(p.device.type == "cpu" and p.dtype == torch.float64 for p in parameters)
-    return available and plain
+def _flat(parameter: Tensor) -> Floats:
+    flat: Floats = parameter.numpy().reshape(-1).copy()
+    return flat

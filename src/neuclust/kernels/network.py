@@ -87,7 +87,12 @@ def backward_deltas(net: Network, gates: tuple[Tensor, ...]) -> tuple[Tensor, ..
 
 def gradient_factors(net: Network, x: Tensor) -> Factors:
     """Factors of ∇_θ f for every row of x (n, d')."""
-    inputs, preactivations = layers(net, augment(net, x))
+    return layer_factors(net, augment(net, x))
+
+
+def layer_factors(net: Network, x: Tensor) -> Factors:
+    """The same for rows that are augmented already."""
+    inputs, preactivations = layers(net, x)
     return Factors(inputs, backward_deltas(net, tuple((z > 0).to(x.dtype) for z in preactivations)))
 
 

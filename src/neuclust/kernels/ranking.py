@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from neuclust.kernels import compiled
+from neuclust.kernels.jit import serves
 
 
 def sort_positions(scores: Tensor, rank: Tensor) -> Tensor:
@@ -14,6 +18,9 @@ def sort_positions(scores: Tensor, rank: Tensor) -> Tensor:
 
 def top(scores: Tensor, rank: Tensor, k: int) -> Tensor:
     """The k best positions by (−score, rank), best first; only candidates near the top are sorted."""
+    if serves(scores, rank):
+        one = np.zeros(len(scores), np.int64)
+        return torch.from_numpy(compiled.top_of_groups(scores.numpy(), rank.numpy(), one, 1, k)[0])
     threshold = torch.topk(scores, k).values[-1]
     candidates = torch.nonzero(scores >= threshold).flatten()
     return candidates[sort_positions(scores[candidates], rank[candidates])[:k]]
@@ -37,6 +44,9 @@ def top_of_clusters(scores: Tensor, rank: Tensor, labels: Tensor, table: Tensor,
     Every cluster must have at least k members. A first pass finds each cluster's k-th score; only arms
     that reach it are sorted, ties included.
     """
+    if serves(scores, rank, labels):
+        best = compiled.top_of_groups(scores.numpy(), rank.numpy(), labels.numpy(), len(table), k)
+        return torch.from_numpy(best)
     padded = torch.where(table >= 0, scores[table.clamp(min=0)], scores.new_tensor(-torch.inf))
     threshold = torch.topk(padded, k, dim=1).values[:, -1]
     candidates = torch.nonzero(scores >= threshold[labels]).flatten()

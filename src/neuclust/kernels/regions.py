@@ -7,41 +7,54 @@ approximation: with few active columns thousands of arms share a dozen regions.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.kernels.network import Factors, Network, backward_deltas
+from neuclust.kernels import compiled
+from neuclust.kernels.jit import serves
+from neuclust.kernels.network import Factors, Network, backward_deltas, layers, output
 
-# Odd 64-bit multipliers, one a column: a hash that is checked afterwards, so chance never decides a result.
-_MULTIPLIERS = torch.from_numpy(
-    np.random.Generator(np.random.Philox(key=20250)).integers(-(2**62), 2**62, size=1 << 14, dtype=np.int64) * 2 + 1
-)
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """f of every row (n,), the first row of each activation region (R,) and every row's region (n,)."""
+
+    means: Tensor
+    first: Tensor
+    region: Tensor
+
+
+def find_regions(net: Network, x: Tensor) -> Regions:
+    """One forward pass of rows x (n, q), augmented already, sorted into activation regions."""
+    if len(net.weights) == 2 and serves(x):
+        w0, w1 = np.ascontiguousarray(net.weights[0].numpy().T), net.weights[1][0].numpy()
+        means, words = compiled.forward_patterns(x.contiguous().numpy(), w0, w1, net.bias, float(net.scale))
+        first, region = compiled.group_rows(words)
+        return Regions(torch.from_numpy(means), torch.from_numpy(first), torch.from_numpy(region))
+    inputs, preactivations = layers(net, x)
+    return Regions(output(net, inputs[-1]), *group_rows(pattern_rows(preactivations)))
 
 
 def group_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     """Equal rows once: (first position of each distinct row (u,), index of its row for every row (n,))."""
     bits = rows.contiguous()
-    if bits.dtype == torch.float64:
-        bits = (bits + 0.0).view(torch.int64)  # + 0.0 turns −0 into 0, so that equal numbers have equal bits
-    codes = _hash(bits.to(torch.int64))
-    distinct, group = torch.unique(codes, return_inverse=True)
-    first = torch.full((len(distinct),), len(rows), dtype=torch.int64, device=rows.device)
-    first = first.scatter_reduce(0, group, torch.arange(len(rows), device=rows.device), "amin")
-    if not torch.equal(bits[first][group], bits):  # a collision: sort whole rows instead
-        _, group = torch.unique(bits, dim=0, return_inverse=True)
-        first = torch.full((int(group.max()) + 1,), len(rows), dtype=torch.int64, device=rows.device)
-        first = first.scatter_reduce(0, group, torch.arange(len(rows), device=rows.device), "amin")
-    return first, group
+    if bits.is_floating_point():
+        bits = (bits.to(torch.float64) + 0.0).view(torch.int64)  # + 0.0 turns −0 into 0: equal numbers, equal bits
+    if serves(bits):
+        first, group = compiled.group_rows(bits.numpy())
+        return torch.from_numpy(first), torch.from_numpy(group)
+    return sorted_groups(bits)
 
 
-def _hash(bits: Tensor) -> Tensor:
-    mixed = bits ^ (bits >> 29)  # float bit patterns of round numbers end in zeros: mix the high half down
-    multipliers = _MULTIPLIERS.to(bits.device)
-    if bits.shape[1] > len(multipliers):
-        multipliers = multipliers.repeat(-(-bits.shape[1] // len(multipliers)))
-    code = (mixed * multipliers[: bits.shape[1]]).sum(1)
-    return code ^ (code >> 31)
+def sorted_groups(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The same by sorting whole rows, in another order of groups."""
+    _, group = torch.unique(rows, dim=0, return_inverse=True)
+    places = torch.arange(len(rows), device=rows.device)
+    first = torch.full((int(group.max()) + 1,), len(rows), dtype=torch.int64, device=rows.device)
+    return first.scatter_reduce(0, group, places, "amin"), group
 
 
 def pattern_rows(preactivations: tuple[Tensor, ...]) -> Tensor:
@@ -53,6 +66,14 @@ def pattern_rows(preactivations: tuple[Tensor, ...]) -> Tensor:
         powers = torch.pow(2.0, torch.arange(block.shape[1], dtype=torch.float64, device=signs.device))
         words.append((block @ powers).to(torch.int64))
     return torch.stack(words, 1)
+
+
+def region_widths(x: Tensor, forms: Tensor, region: Tensor) -> Tensor:
+    """w = √(xᵀ Q x) with the form of each row's region: x (n, q), forms (R, q, q), region (n,)."""
+    if serves(x, forms):
+        rows = (x.contiguous().numpy(), forms.contiguous().numpy(), region.numpy())
+        return torch.from_numpy(compiled.region_widths(*rows))
+    return ((forms[region] * x.unsqueeze(1)).sum(2) * x).sum(1).clamp(min=0).sqrt()
 
 
 def region_basis(net: Network, gates: tuple[Tensor, ...], dim: int) -> Factors:

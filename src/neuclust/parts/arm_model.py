@@ -12,20 +12,21 @@ from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
-from neuclust.kernels import fused
+from neuclust.kernels import fused, jit
 from neuclust.kernels.initial import initial_network
 from neuclust.kernels.network import (
     Factors,
     Network,
     augment,
     gradient_factors,
+    layer_factors,
     layers,
     output,
     restrict,
     scaled,
     squared_norms,
 )
-from neuclust.kernels.regions import group_rows
+from neuclust.kernels.regions import find_regions, group_rows
 from neuclust.kernels.training import Parameters, arm_gradients, arm_objective
 from neuclust.parts.confidence import ConfidenceConfig, build_confidence, feature_scale
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
@@ -135,8 +136,9 @@ class ArmModel:
         if self.net.bias:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         net = restrict(self.net, columns)
-        inputs, preactivations = layers(net, augment(net, x))
-        return output(net, inputs[-1]), self.confidence.widths(net, inputs, preactivations, columns)
+        x = augment(net, x)
+        regions = find_regions(net, x)
+        return regions.means, self.confidence.widths(net, x, regions, columns)
 
     # --- learning --------------------------------------------------------------------------------------------
 
@@ -218,9 +220,7 @@ class ArmModel:
         return LeastSquares(
             gradient=minibatch if training.optimizer == "sgd" else full_batch,
             loss=lambda weights: arm_objective(self._with(weights), x, target, weight),
-            curvature=lambda weights: float(
-                (weight * squared_norms(gradient_factors(self._with(weights), contexts))).sum()
-            ),
+            curvature=lambda weights: float((weight * squared_norms(layer_factors(self._with(weights), x))).sum()),
             pull=pull,
             anchor=anchor,
             fused=at_once if rows is not None else None,
@@ -229,7 +229,7 @@ class ArmModel:
     def _fusible(self) -> bool:
         training = self.config.training
         wanted = training.engine == "auto" and training.optimizer == "gd" and self.config.network.depth == 1
-        return wanted and fused.usable(self.net.weights)
+        return wanted and jit.serves(*self.net.weights)
 
     # --- state -----------------------------------------------------------------------------------------------
 

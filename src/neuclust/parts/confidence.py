@@ -17,15 +17,8 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError
 from neuclust.kernels import widths
-from neuclust.kernels.network import (
-    Factors,
-    Network,
-    backward_deltas,
-    flatten,
-    gram,
-    scaled,
-)
-from neuclust.kernels.regions import group_rows, pattern_rows, region_basis
+from neuclust.kernels.network import Factors, Network, flatten, gram, layer_factors, layers, scaled
+from neuclust.kernels.regions import Regions, region_basis, region_widths
 
 _BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
 
@@ -228,23 +221,18 @@ class FullConfidence:
     def logdet(self) -> float:
         return self._covariance.logdet
 
-    def widths(
-        self, net: Network, inputs: tuple[Tensor, ...], preactivations: tuple[Tensor, ...], columns: Tensor
-    ) -> Tensor:
-        """w of every row, given its forward pass through the net restricted to `columns`: (n,)."""
+    def widths(self, net: Network, x: Tensor, regions: Regions, columns: Tensor) -> Tensor:
+        """w of every row x (n, q) of the net restricted to `columns`, given its regions: (n,)."""
         scale = feature_scale(self.config, net)
         if self._last_only:
-            last = inputs[-1]
+            last = layers(net, x)[0][-1]
             delta = torch.full_like(last[:, :1], net.scale * scale)
             return self._direct(Factors((last,), (delta,)), torch.arange(last.shape[1]))
-        rows, q = inputs[0].shape
-        if self.config.regions != "never":
-            first, region = group_rows(pattern_rows(preactivations))
-            if self.config.regions == "always" or len(first) * q < rows:
-                gates = tuple((z[first] > 0).to(z.dtype) for z in preactivations)
-                return self._by_region(net, gates, region, inputs[0], columns, scale)
-        deltas = backward_deltas(net, tuple((z > 0).to(z.dtype) for z in preactivations))
-        return self._direct(scaled(Factors(inputs, deltas), scale), columns)
+        few = len(regions.first) * x.shape[1] < len(x)
+        if self.config.regions == "always" or (self.config.regions == "auto" and few):
+            gates = tuple((z > 0).to(z.dtype) for z in layers(net, x[regions.first])[1])
+            return region_widths(x, self._forms(net, gates, x.shape[1], columns, scale), regions.region)
+        return self._direct(scaled(layer_factors(net, x), scale), columns)
 
     def observe(self, factors: Factors) -> None:
         """Add the gradients ĝ of the arms whose reward was seen."""
@@ -256,18 +244,14 @@ class FullConfidence:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._covariance.load_state_dict(state)
 
-    def _by_region(
-        self, net: Network, gates: tuple[Tensor, ...], region: Tensor, x: Tensor, columns: Tensor, scale: float
-    ) -> Tensor:
-        q = x.shape[1]
+    def _forms(self, net: Network, gates: tuple[Tensor, ...], q: int, columns: Tensor, scale: float) -> Tensor:
+        """Q_D of every region, (R, q, q)."""
         chunk = max(1, _BUDGET // (q * self._covariance.cost(q)))
         blocks = [
             self._covariance.forms(scaled(region_basis(net, tuple(g[i : i + chunk] for g in gates), q), scale), columns)
             for i in range(0, len(gates[0]), chunk)
         ]
-        forms = torch.cat(blocks)
-        squares = ((forms[region] * x.unsqueeze(1)).sum(2) * x).sum(1)
-        return squares.clamp(min=0).sqrt()
+        return torch.cat(blocks)
 
     def _direct(self, factors: Factors, columns: Tensor) -> Tensor:
         rows = len(factors.deltas[0])
@@ -292,15 +276,10 @@ class DiagonalConfidence:
         """log det U/λ^p."""
         return sum(float(torch.log(u / self.config.ridge).sum()) for u in self.diagonal)
 
-    def widths(
-        self, net: Network, inputs: tuple[Tensor, ...], preactivations: tuple[Tensor, ...], columns: Tensor
-    ) -> Tensor:
-        """w of every row, given its forward pass through the net restricted to `columns`: (n,)."""
-        deltas = backward_deltas(net, tuple((z > 0).to(z.dtype) for z in preactivations))
+    def widths(self, net: Network, x: Tensor, regions: Regions, columns: Tensor) -> Tensor:  # noqa: ARG002
+        """w of every row x (n, q) of the net restricted to `columns`; regions do not help here: (n,)."""
         diagonal = (self.diagonal[0][:, columns], *self.diagonal[1:])
-        return widths.diagonal_squares(
-            scaled(Factors(inputs, deltas), feature_scale(self.config, net)), diagonal
-        ).sqrt()
+        return widths.diagonal_squares(scaled(layer_factors(net, x), feature_scale(self.config, net)), diagonal).sqrt()
 
     def observe(self, factors: Factors) -> None:
         gains = widths.diagonal_gain(factors)

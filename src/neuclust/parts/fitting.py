@@ -102,5 +102,8 @@ def fit(problem: LeastSquares, start: Parameters, config: TrainingConfig) -> Des
 
     if not config.guard:
         parameters = attempt(step)
-        return Descent(parameters, step, 0, failed=not finite(parameters))
+        # NaN weights could never be scored or trained again: keep the last finite ones and say so
+        return (
+            Descent(parameters, step, 0, failed=False) if finite(parameters) else Descent(start, step, 0, failed=True)
+        )
     return guarded(start, attempt, lambda p: problem.loss(p) + pull_energy(p, problem.anchor, problem.pull), step)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.kernels import fused
+from neuclust.kernels import fused, jit
 from neuclust.kernels.monotone import (
     TRANSFORMS,
     MonotoneNetwork,
@@ -123,7 +123,7 @@ class SlateModel:
                 clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias,
             )  # fmt: skip
 
-        fusible = self.config.depth == 1 and fused.usable(self.net.parameters)
+        fusible = self.config.depth == 1 and jit.serves(*self.net.parameters)
         return LeastSquares(gradient, loss, curvature, pull, anchor, self._projection(), at_once if fusible else None)
 
     def _projection(self) -> Projection | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from torch import Tensor
 
@@ -49,6 +49,7 @@ class CombinatorialNeuralUCB:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.arms.load_state_dict(state)
 
-    def diagnostics(self) -> dict[str, Any]:
-        """What a person would ask of a running policy."""
-        return {"gamma": self.arms.gamma(), "failed_trainings": self.arms.failures}
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of the net blew up or found no step that helped."""
+        return self.arms.failures

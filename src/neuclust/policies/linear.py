@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -105,7 +105,3 @@ class SharedLinUCB:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._inverse, self._moment = (state[n].clone() for n in ("matrix", "inverse", "moment"))
         self._rho, self._updates = float(state["rho"]), int(state["updates"])
-
-    def diagnostics(self) -> dict[str, Any]:
-        """What a person would ask of a running policy."""
-        return {"updates": self._updates}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -171,14 +171,10 @@ class NeUClust:
         if self.tracker is not None:
             self.tracker.load_state_dict(under("tracker", state))
 
-    def diagnostics(self) -> dict[str, Any]:
-        """What a person would ask of a running policy."""
-        return {
-            "gamma": self.arms.gamma(),
-            "logdet": self.arms.confidence.logdet,
-            "observations": self.arms.history.observations,
-            "failed_trainings": self.arms.failures + self.slates.failures,
-        }
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of either net blew up or found no step that helped."""
+        return self.arms.failures + self.slates.failures
 
 
 def first_largest(values: Tensor) -> int:

@@ -1,15 +1,15 @@
-"""Yardsticks: uniform at random, and the oracle that knows every mean."""
+"""Yardsticks: uniform at random, the oracle that knows every mean, and one slate kept throughout."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import StateError
 from neuclust.kernels.ranking import top
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
@@ -47,10 +47,6 @@ class Uniform:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed = int(state["seed"])
 
-    def diagnostics(self) -> dict[str, Any]:
-        """Nothing is learned."""
-        return {}
-
 
 class Oracle:
     """The K arms with the largest true means: the optimum for any symmetric, monotone slate reward."""
@@ -80,6 +76,50 @@ class Oracle:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed = int(state["seed"])
 
-    def diagnostics(self) -> dict[str, Any]:
-        """Nothing is learned."""
-        return {}
+
+class Static:
+    """The K offered arms with the largest average true mean: one slate for all rounds that offer every arm.
+
+    `averages` = (arm ids (N,), average means (N,)). Arms that are not among them count as 0.
+    """
+
+    name = "static"
+    save = save_policy
+
+    def __init__(
+        self,
+        config: ReferenceConfig,
+        dim: int,
+        slate_size: int,
+        seed: int = 0,
+        *,
+        averages: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self._ids, self._averages = torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
+        if averages is not None:
+            order = torch.argsort(averages[0])
+            self._ids, self._averages = averages[0][order], averages[1][order]
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        averages = self._averages_of(round.arm_ids)
+        positions = top(averages, tie_rank(round, "id", self.seed), self.slate_size)
+        return Slate(positions, averages[positions], torch.zeros_like(averages[positions]))
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"seed": torch.tensor(self.seed), "ids": self._ids, "averages": self._averages}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.seed = int(state["seed"])
+        self._ids, self._averages = state["ids"].clone(), state["averages"].clone()
+
+    def _averages_of(self, arm_ids: Tensor) -> Tensor:
+        if len(self._ids) == 0:
+            raise StateError("static: expected the arms' average means, got none; pass averages= or load a save")
+        place = torch.searchsorted(self._ids, arm_ids).clamp(max=len(self._ids) - 1)
+        return torch.where(self._ids[place] == arm_ids, self._averages[place], 0.0)

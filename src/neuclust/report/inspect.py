@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset
-from neuclust.environments.rewards import threshold
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
+from neuclust.report.inspect_rewards import (
+    Floats,
+    Progress,
+    Rewards,
+    is_nearly_static,
+    look_at_offers,
+    look_at_rewards,
+    regrets_a_thousand,
+)
 
 ELBOW = (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22, 26, 30, 35, 40)
 PICTURED_ARMS = 5000
 CONTEXT_ROUNDS = 20  # rounds in which distinct contexts are counted
-NEARLY_STATIC = 0.05  # of the regret of random slates
-QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
-MEAN_BINS = 2000  # of mean rewards between 0 and 1
-BLOCK_ROUNDS = 50  # computed at once
-
-Floats = NDArray[np.float64]
-Progress = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Rewards:
-    """Mean rewards of all arms in all rounds looked at, and slates made of them."""
-
-    mean: float
-    quantiles: dict[str, float]
-    histogram: Floats  # (bins,) share of arms × rounds
-    best: Floats  # (T,) expected reward of the best slate
-    static: Floats  # (T,) of one slate kept throughout: the arms with the highest average mean
-    static_arms: tuple[int, ...]
-    random: Floats  # (T,) of a slate drawn at random
-    best_cluster: Floats  # (T,) of the best slate within one cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +55,7 @@ class Inspection:
     distinct_contexts_a_round: float  # median over some rounds
     arms_without_profile: int
     observations: float | None  # behind the profiles, where counted
+    arms_offered: tuple[int, float, int] | None  # fewest, median and most a round, where rounds are recorded
     rewards: Rewards
     clusters: Clusters
 
@@ -88,6 +73,7 @@ def inspect(
     _check(dataset, rounds, slate_size)
     grouping = cluster_profiles(dataset.arms, clusters)
     queries = dataset.rounds[:horizon] != 0
+    look = look_at_rewards if dataset.offers is None else look_at_offers
     return Inspection(
         name=dataset.name,
         arms=len(dataset.arms),
@@ -102,65 +88,10 @@ def inspect(
         distinct_contexts_a_round=_distinct_contexts(dataset, horizon),
         arms_without_profile=int((~dataset.arms.any(1)).sum()),
         observations=None if dataset.counts is None else float(dataset.counts.sum()),
-        rewards=look_at_rewards(dataset, horizon, slate_size, grouping.labels, progress),
+        arms_offered=_arms_offered(dataset, horizon),
+        rewards=look(dataset, horizon, slate_size, grouping.labels, progress),
         clusters=grouping,
     )
-
-
-def look_at_rewards(
-    dataset: ProfileDataset,
-    horizon: int,
-    slate_size: int,
-    labels: NDArray[np.int64],
-    progress: Progress | None = None,
-) -> Rewards:
-    """One pass over the rounds for all arms, then what one slate kept throughout earns."""
-    reward = threshold(slate_size)
-    by_cluster = np.argsort(labels, kind="stable")  # each cluster is a slice of the means
-    place = np.argsort(by_cluster)  # of each arm in the order by cluster
-    bounds = [0, *np.cumsum(np.bincount(labels)).tolist()]
-    slices = [slice(a, b) for a, b in itertools.pairwise(bounds) if b - a >= slate_size]
-    total, histogram = np.zeros(len(dataset.arms)), np.zeros(MEAN_BINS)
-    values: list[Floats] = []
-    for start in range(0, horizon, BLOCK_ROUNDS):
-        queries = dataset.rounds[start : min(start + BLOCK_ROUNDS, horizon)]
-        means = mean_rewards(dataset.arms[by_cluster], queries)
-        total[by_cluster] += means.sum(0)
-        histogram += np.histogram(means, MEAN_BINS, (0.0, 1.0))[0]
-        rng = stream(0, "inspect", start)
-        drawn = np.stack([row[place[rng.choice(len(row), slate_size, replace=False)]] for row in means])
-        whole = torch.from_numpy(means)
-        tops = [torch.topk(whole[:, part], slate_size).values for part in (slice(None), *slices)]
-        values.append(reward.expected(torch.stack([torch.from_numpy(drawn), *tops])).numpy())
-        if progress is not None:
-            progress(start + len(queries))
-    chance, best, *within = np.concatenate(values, axis=1)
-    static = np.argsort(-total, kind="stable")[:slate_size]
-    kept = torch.from_numpy(mean_rewards(dataset.arms[static], dataset.rounds[:horizon]))
-    return Rewards(
-        mean=float(total.mean() / horizon),
-        quantiles=_quantiles(histogram),
-        histogram=histogram / histogram.sum(),
-        best=best,
-        static=reward.expected(kept).numpy(),
-        static_arms=tuple(dataset.arm_ids[static].tolist()),
-        random=chance,
-        best_cluster=np.max(within, axis=0) if within else np.zeros(horizon),
-    )
-
-
-def mean_rewards(arms: NDArray[np.float32], queries: NDArray[np.float32]) -> Floats:
-    """μ = tanh(s/4), s = <a, x> / ‖a ⊙ x‖₀, 0 without overlap, for many rounds at once: (T, N).
-
-    The same as the environment's truth round by round; sparse products make whole catalogues cheap.
-    """
-    from scipy.sparse import csr_matrix
-
-    profiles = csr_matrix(arms.astype(np.float64))
-    present = csr_matrix((np.ones_like(profiles.data), profiles.indices, profiles.indptr), shape=profiles.shape)
-    overlap = np.maximum(present @ (queries != 0).T.astype(np.float64), 1.0)
-    affinity = (profiles @ queries.T.astype(np.float64)) / overlap
-    return np.ascontiguousarray(np.tanh(affinity / 4).T)
 
 
 def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
@@ -207,25 +138,16 @@ def sentences(found: Inspection) -> list[str]:
         f"a round asks for {found.active_features_a_round:.1f} features on average.",
         f"Distinct profiles: {found.distinct_profiles:,} of {found.arms:,}; distinct contexts in a round: "
         f"{found.distinct_contexts_a_round:,.0f} (median); arms without any entry: {found.arms_without_profile:,}.",
-        f"Mean rewards over the first {found.rounds_looked_at:,} rounds: average {rewards.mean:.5f}; {quantiles}.",
+        f"Mean rewards over the first {found.rounds_looked_at:,} rounds: average {rewards.mean:.5f}; {quantiles}."
+        if found.arms_offered is None
+        else _replayed(found, found.arms_offered),
         f"Best slate of {found.slate_size}: expected reward {rewards.best.min():.6f} to {rewards.best.max():.6f}, "
         f"average {rewards.best.mean():.6f}; a perfect policy still has a clipped regret of "
         f"{1000 * float((rewards.best * (1 - rewards.best)).mean()):.2f} in 1000 rounds.",
-        _verdict(regrets, rewards.static_arms),
+        _verdict(regrets, rewards.static_arms if found.arms_offered is None else None),
         f"{len(clusters.sizes)} clusters: sizes {min(clusters.sizes):,} to {max(clusters.sizes):,}; choosing within "
         f"the best single cluster costs {regrets['best cluster']:.3f} in 1000 rounds.",
     ]
-
-
-def regrets_a_thousand(rewards: Rewards) -> dict[str, float]:
-    """Expected regret per 1000 rounds of the static slate, a random one, and the best within a cluster."""
-    losses = {"static": rewards.static, "random": rewards.random, "best cluster": rewards.best_cluster}
-    return {name: 1000 * float((rewards.best - value).mean()) for name, value in losses.items()}
-
-
-def is_nearly_static(regrets: dict[str, float]) -> bool:
-    """Whether one slate, kept throughout, loses next to nothing compared with random slates."""
-    return regrets["static"] <= NEARLY_STATIC * regrets["random"]
 
 
 def record(found: Inspection) -> dict[str, Any]:
@@ -253,19 +175,32 @@ def record(found: Inspection) -> dict[str, Any]:
 
 
 def _check(dataset: ProfileDataset, rounds: int, slate_size: int) -> None:
-    if rounds < 1 or not 1 <= slate_size <= len(dataset.arms):
-        raise ConfigError(
-            f"expected at least 1 round and slates of 1 to {len(dataset.arms)} arms, got {rounds} and {slate_size}"
-        )
+    most = len(dataset.arms) if dataset.offers is None else int(dataset.offers.sizes.min())
+    if rounds < 1 or not 1 <= slate_size <= most:
+        raise ConfigError(f"expected at least 1 round and slates of 1 to {most} arms, got {rounds} and {slate_size}")
     if (dataset.arms < 0).any() or (dataset.rounds < 0).any():
         raise DataError(f"{dataset.name}: expected non-negative profiles and rounds, got a negative entry")
 
 
-def _verdict(regrets: dict[str, float], arms: tuple[int, ...]) -> str:
-    start = (
-        f"One slate kept throughout (arms {', '.join(map(str, arms))}) loses {regrets['static']:.3f} in 1000 rounds, "
-        f"random slates {regrets['random']:.1f}: "
+def _arms_offered(dataset: ProfileDataset, horizon: int) -> tuple[int, float, int] | None:
+    if dataset.offers is None:
+        return None
+    sizes = dataset.offers.sizes[:horizon]
+    return int(sizes.min()), float(np.median(sizes)), int(sizes.max())
+
+
+def _replayed(found: Inspection, offered: tuple[int, float, int]) -> str:
+    fewest, median, most = offered
+    return (
+        f"Real feedback: {fewest:,} to {most:,} arms a round (median {median:,.0f}) over the first "
+        f"{found.rounds_looked_at:,} rounds, of which {found.rewards.mean:.1%} paid; slates are valued in hindsight."
     )
+
+
+def _verdict(regrets: dict[str, float], arms: tuple[int, ...] | None) -> str:
+    """`arms` None: rounds offer different arms, so that no slate can be kept, only an order of the arms."""
+    kept = "One order of the arms" if arms is None else f"One slate kept throughout (arms {', '.join(map(str, arms))})"
+    start = f"{kept} loses {regrets['static']:.3f} in 1000 rounds, random slates {regrets['random']:.1f}: "
     if is_nearly_static(regrets):
         return start + (
             "a static slate is nearly optimal, so low regret here shows that a policy finds good arms, "
@@ -276,17 +211,10 @@ def _verdict(regrets: dict[str, float], arms: tuple[int, ...]) -> str:
 
 def _distinct_contexts(dataset: ProfileDataset, horizon: int) -> float:
     looked = np.unique(np.linspace(0, horizon - 1, CONTEXT_ROUNDS).astype(np.int64))
+    offered = [dataset.arms if dataset.offers is None else dataset.arms[dataset.offers.of(t)[0]] for t in looked]
     active = [np.flatnonzero(dataset.rounds[t]) for t in looked]
-    return float(np.median([len(distinct_rows(dataset.arms[:, columns])[0]) for columns in active]))
-
-
-def _quantiles(histogram: Floats) -> dict[str, float]:
-    """Read off the histogram: arms × rounds are too many to keep."""
-    reached = np.cumsum(histogram) / histogram.sum()
-    edges = np.linspace(0.0, 1.0, len(histogram) + 1)
-    bins = [min(int(np.searchsorted(reached, q, side="left" if q else "right")), len(histogram) - 1) for q in QUANTILES]
-    names = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
-    return {name: float((edges[b] + edges[b + 1]) / 2) for name, b in zip(names, bins, strict=True)}
+    contexts = [arms[:, columns] for arms, columns in zip(offered, active, strict=True)]
+    return float(np.median([len(distinct_rows(rows)[0]) for rows in contexts]))
 
 
 def _plane(profiles: NDArray[np.float32]) -> tuple[NDArray[np.int64], Floats, tuple[float, float]]:

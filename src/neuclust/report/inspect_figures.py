@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neuclust.report.figures import COLOURS, GREY, INK
-from neuclust.report.inspect import Floats, Inspection, regrets_a_thousand
+from neuclust.report.inspect import Inspection
+from neuclust.report.inspect_rewards import Floats, regrets_a_thousand
 
 BLUE, ORANGE, GREEN = COLOURS[:3]
 WIDE, NARROW = (10.0, 4.4), (7.0, 4.4)  # inches
@@ -96,14 +97,15 @@ def _draw_histogram(axes: Axes, found: Inspection) -> None:
 def _draw_slates(axes: Axes, found: Inspection) -> None:
     """Values of every round in ascending order of the best: rounds have no natural order to follow."""
     rewards, regrets = found.rewards, regrets_a_thousand(found.rewards)
-    order = np.argsort(rewards.best, kind="stable")
+    order = np.lexsort((rewards.static, rewards.best))
+    kept = "one slate throughout" if found.arms_offered is None else "one order of the arms"
     share = 100 * np.arange(1, len(order) + 1) / len(order)
     axes.plot(share, rewards.random[order], ".", color=GREY, markersize=2.5, alpha=0.5)
     axes.plot(share, rewards.static[order], color=ORANGE, linewidth=3.5, alpha=0.8)
     axes.plot(share, rewards.best[order], color=INK, linewidth=1.3)
     for label, colour in (
         ("best slate of each round", INK),
-        (f"one slate throughout (loses {regrets['static']:.3g} in 1000 rounds)", ORANGE),
+        (f"{kept} (loses {regrets['static']:.3g} in 1000 rounds)", ORANGE),
         (f"random slates (lose {regrets['random']:.0f} in 1000 rounds)", GREY),
     ):
         axes.plot([], [], color=colour, linewidth=3, label=label)

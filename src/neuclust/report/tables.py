@@ -123,10 +123,18 @@ def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender) -> list[s
         notes.append("One seed has no standard error: run several (--seeds 10) before believing an order.")
     elif len(rivals) > 1 and problem.seeds < FEW_SEEDS:
         notes.append(f"{problem.seeds} seeds give rough standard errors: take the order as a hint.")
+    notes += [_failed_note(run) for contender in problem.contenders for run in contender.runs if run.failed_trainings]
     notes += [_left_out_note(run) for run in problem.left_out]
     partial = [run for contender in problem.contenders for run in contender.runs if run.interrupted]
     notes += [f"{_run_name(run)} stopped after round {run.rounds} of {run.rounds_asked}." for run in partial]
     return notes
+
+
+def _failed_note(run: RunRecord) -> str:
+    return (
+        f"{_run_name(run)}: training failed {run.failed_trainings} times (it blew up or found no step that helped) and "
+        "kept the weights it had; lower the training step."
+    )
 
 
 def _left_out_note(run: RunRecord) -> str:

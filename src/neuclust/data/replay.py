@@ -1,0 +1,144 @@
+"""Real feedback from MovieLens: half of each user's ratings are the profile, the other half is played back.
+
+A round is a movie, its arms are the users who really rated it in the other half, and the reward is what that
+rating says: 1 where it is at least the threshold. Nothing is simulated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.data.dataset import ProfileDataset
+from neuclust.data.movielens import GENRES, KeptRatings, MovieLensOptions, MovieLensReport, genre_means, read_kept
+from neuclust.data.movielens_files import BEST_RATING, WORST_RATING
+from neuclust.data.offers import Offers
+from neuclust.data.raw import Progress, RawFile
+from neuclust.errors import ConfigError, DataError
+from neuclust.randomness import stream
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayOptions:
+    """Which ratings are read, how each user's are divided, and what counts as a round and as a success."""
+
+    reading: MovieLensOptions = field(default_factory=lambda: MovieLensOptions(after=0, min_ratings=20))
+    split: Literal["random", "time"] = "random"
+    shrink: float = 5.0  # c: ratings at the user's mean that every entry starts with
+    threshold: float = 4.0  # stars that count as liked
+    min_arms: int = 20  # users who rated a movie in the replay half, for it to be a round
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.split not in ("random", "time"):
+            raise ConfigError(f"--split: expected random or time, got {self.split!r}")
+        if not (np.isfinite(self.shrink) and self.shrink >= 0):
+            raise ConfigError(f"--shrink: expected a number of ratings of 0 or more, got {self.shrink}")
+        if not WORST_RATING <= self.threshold <= BEST_RATING:
+            raise ConfigError(f"--threshold: expected {WORST_RATING} to {BEST_RATING} stars, got {self.threshold}")
+        if self.min_arms < 1:
+            raise ConfigError(f"--min-arms: expected at least 1 user a round, got {self.min_arms}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayReport:
+    """What became of the rows."""
+
+    reading: MovieLensReport
+    profile_ratings: int
+    replayed_ratings: int  # offered in some round
+    liked: float  # share of them
+    arms_a_round: tuple[int, float, int]  # fewest, median, most
+
+
+def prepare_replay(
+    ratings: RawFile, movies: RawFile, options: ReplayOptions, progress: Progress | None = None
+) -> tuple[ProfileDataset, ReplayReport]:
+    """Read and filter the raw files, divide every user's ratings, and lay out profiles and recorded rounds."""
+    kept, genres, reading = read_kept(ratings, movies, options.reading, progress)
+    first = profile_half(kept, options.split, options.seed)
+    dealt, rows = _deal(kept, genres, first, options)
+    users, offers = _recorded(kept, dealt, rows, options.threshold)
+    profiles, counts = shrunk_profiles(kept, first, genres, options.shrink)
+    dataset = ProfileDataset(
+        name="replay",
+        arms=profiles[users].astype(np.float32),
+        rounds=genres[dealt].astype(np.float32),
+        arm_ids=kept.users[users],
+        round_ids=kept.movies[dealt],
+        features=GENRES,
+        counts=counts[users].astype(np.float32),
+        offers=offers,
+    )
+    sizes = offers.sizes
+    report = ReplayReport(
+        reading=reading,
+        profile_ratings=int(first.sum()),
+        replayed_ratings=len(rows),
+        liked=float(offers.rewards.mean()),
+        arms_a_round=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+    )
+    return dataset, report
+
+
+def profile_half(kept: KeptRatings, split: str, seed: int) -> Bools:
+    """Ratings that go into profiles, (n,): a coin each, or the earlier half of every user's (the odd one too)."""
+    if split == "random":
+        return stream(seed, "replay split").random(len(kept.rating)) < 0.5
+    order = np.lexsort((kept.timestamp, kept.user))  # stable: the same second keeps the order of the file
+    number = np.bincount(kept.user)
+    place = np.arange(len(order)) - np.repeat(np.cumsum(number) - number, number)
+    first = np.zeros(len(order), dtype=bool)
+    first[order] = 2 * place < np.repeat(number, number)
+    return first
+
+
+def shrunk_profiles(kept: KeptRatings, first: Bools, genres: Floats, shrink: float) -> tuple[Floats, Floats]:
+    """x_{u,g} = (Σ ratings of g + c · mean of u) / (count + c), and the count + c behind it: (U, d) each.
+
+    Only the ratings in `first` count. Where count + c is 0 the entry is 0, as everything is of a user without any.
+    """
+    user, rating, n = kept.user[first], kept.rating[first], len(kept.users)
+    means, counts = genre_means(user, kept.movie[first], rating, genres, n)
+    rated = np.bincount(user, minlength=n)
+    own = np.bincount(user, rating, minlength=n) / np.maximum(rated, 1)
+    behind = np.where(rated[:, None] > 0, counts + shrink, 0.0)
+    sums = means * counts + shrink * own[:, None]
+    return np.divide(sums, behind, out=np.zeros_like(sums), where=behind > 0), behind
+
+
+def _deal(kept: KeptRatings, genres: Floats, first: Bools, options: ReplayOptions) -> tuple[Codes, Codes]:
+    """Movies dealt as rounds, shuffled, and the rows of the ratings that are played back.
+
+    Users without a rating in the profile half are left out, since nothing is known of them.
+    """
+    known = np.bincount(kept.user[first], minlength=len(kept.users)) > 0
+    replayed = ~first & known[kept.user] & (genres.sum(1) > 0)[kept.movie]
+    raters = np.bincount(kept.movie[replayed], minlength=len(kept.movies))
+    enough = np.flatnonzero(raters >= options.min_arms)
+    if enough.size == 0:
+        raise DataError(
+            f"expected movies that at least {options.min_arms} users rated in the replay half, got at most "
+            f"{raters.max()} users a movie; lower --min-arms, or keep more ratings with --after and --min-ratings"
+        )
+    dealt = stream(options.seed, "replay rounds").permutation(enough)[: options.reading.rounds]
+    return dealt, np.flatnonzero(replayed & np.isin(kept.movie, dealt))
+
+
+def _recorded(kept: KeptRatings, dealt: Codes, rows: Codes, threshold: float) -> tuple[Codes, Offers]:
+    """Users offered at least once, and the offers with their places among these users as arms."""
+    place = np.zeros(len(kept.movies), dtype=np.int64)
+    place[dealt] = np.arange(len(dealt))
+    played = place[kept.movie[rows]]
+    users, arm = np.unique(kept.user[rows], return_inverse=True)
+    order = np.lexsort((arm, played))
+    starts = np.concatenate([[0], np.cumsum(np.bincount(played, minlength=len(dealt)))])
+    liked = (kept.rating[rows] >= threshold).astype(np.float32)
+    return users, Offers(starts.astype(np.int64), arm[order].astype(np.int64), liked[order])

@@ -1,0 +1,116 @@
+"""Compiled loops for selection on the CPU: equal rows, activation regions, widths by region, top K.
+
+Every function here has a library twin (regions.py, ranking.py) that gives the same answer; these do in one pass
+what takes the library several passes over all arms. A row's numbers depend on that row alone, never on its place in
+a block, so equal contexts have equal scores to the last bit.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.kernels.jit import compiled, exact
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@exact
+def group_rows(rows: Integers) -> tuple[Integers, Integers]:
+    """Equal rows once, by a hash table: first position of each distinct row (u,), and its number for every row (n,)."""
+    n, width = rows.shape
+    slots = 1
+    while slots < 2 * n:
+        slots *= 2
+    table = np.full(slots, -1, np.int64)
+    first, group = np.empty(n, np.int64), np.empty(n, np.int64)
+    count = 0
+    for i in range(n):
+        code = np.uint64(0x9E3779B97F4A7C15)
+        for j in range(width):
+            code = (code ^ np.uint64(rows[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
+            code ^= code >> np.uint64(29)
+        slot = np.int64(code & np.uint64(slots - 1))
+        while True:
+            known = table[slot]
+            if known < 0:
+                table[slot] = count
+                first[count] = i
+                group[i] = count
+                count += 1
+                break
+            same = True
+            for j in range(width):
+                if rows[first[known], j] != rows[i, j]:
+                    same = False
+                    break
+            if same:
+                group[i] = known
+                break
+            slot = (slot + 1) & (slots - 1)
+    return first[:count].copy(), group
+
+
+@compiled
+def forward_patterns(x: Floats, w0: Floats, w1: Floats, bias: bool, scale: float) -> tuple[Floats, Integers]:
+    """f and the packed signs of the hidden layer, 62 to a word: x (n, q), w0 (q, m), w1 (m or m + 1)."""
+    n, q = x.shape
+    width = w0.shape[1]
+    means = np.empty(n)
+    words = np.zeros((n, (width + 61) // 62), np.int64)
+    hidden = np.empty(width)
+    for i in range(n):
+        hidden[:] = 0.0
+        for j in range(q):
+            v = x[i, j]
+            if v != 0.0:
+                for k in range(width):
+                    hidden[k] += v * w0[j, k]
+        total = w1[width] if bias else 0.0
+        for k in range(width):
+            total += max(hidden[k], 0.0) * w1[k]
+        means[i] = scale * total
+        for k in range(width):
+            if hidden[k] > 0.0:
+                words[i, k // 62] |= np.int64(1) << np.int64(k % 62)
+    return means, words
+
+
+@compiled
+def region_widths(x: Floats, forms: Floats, region: Integers) -> Floats:
+    """w = √(xᵀ Q x) with the form of each row's region: x (n, q), forms (R, q, q)."""
+    n, q = x.shape
+    widths = np.empty(n)
+    for i in range(n):
+        form = forms[region[i]]
+        total = 0.0
+        for j in range(q):
+            v = x[i, j]
+            if v != 0.0:
+                for k in range(q):
+                    total += v * form[j, k] * x[i, k]
+        widths[i] = math.sqrt(total) if total > 0.0 else 0.0
+    return widths
+
+
+@exact
+def top_of_groups(scores: Floats, rank: Integers, labels: Integers, groups: int, k: int) -> Integers:
+    """The k best positions of every group by (−score, rank), best first: (groups, k); −1 where there are fewer."""
+    best = np.full((groups, k), -1, np.int64)
+    for i in range(len(scores)):
+        row = best[labels[i]]
+        last = row[k - 1]
+        if last >= 0 and (scores[i] < scores[last] or (scores[i] == scores[last] and rank[i] > rank[last])):
+            continue
+        place = k - 1
+        while place > 0:
+            above = row[place - 1]
+            if above >= 0 and (scores[above] > scores[i] or (scores[above] == scores[i] and rank[above] < rank[i])):
+                break
+            row[place] = above
+            place -= 1
+        row[place] = i
+    return best
