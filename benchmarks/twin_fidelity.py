@@ -1,9 +1,11 @@
 """Does the synthetic MovieLens twin behave like the real problem? Prints both side by side.
 
-    python benchmarks/twin_fidelity.py [FILE.npz] [--rounds 1000] [--policy linucb --policy cn-ucb ...]
+    python -m benchmarks.twin_fidelity [FILE.npz] [--rounds 1000] [--seeds 3] [--policy NAME ...] [--regrets-only]
 
-FILE.npz is the prepared real problem; without it, `movielens-25m.npz` is looked for in the folder named by
-NEUCLUST_SHARED_DATA, then in ../shared/data. Without a real file the twin is described alone.
+First the statistics of users, movies, rounds and clusters; then the expected regret of policies on both, averaged
+over seeds, and whether the twin comes within 10 % of the real problem or within 3. FILE.npz is the prepared real
+problem; without it, `movielens-25m.npz` is looked for in the folder named by NEUCLUST_SHARED_DATA, then in
+../shared/data. Without a real file the twin is described alone.
 """
 
 from __future__ import annotations
@@ -18,44 +20,49 @@ import torch
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.twin import movielens_twin
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
+from neuclust.experiment.run import RunLabel, run
 from neuclust.presets import build_policy
 
 SLATE_SIZE = 5
 CLUSTERS = 22
+PLAYERS = ("uniform", "static", "linucb", "cn-ucb", "neuclust")
+NEAR_SHARE, NEAR_REGRET = 0.1, 3.0  # a twin's regret is near within the larger of the two
 QUANTILES = (0.001, 0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999)
 Column = dict[str, float]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one line a statistic: real, twin, and the difference."""
+    """Print one line a statistic and one a policy: real, twin, and how far apart."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, default=_default_file())
     parser.add_argument("--rounds", type=int, default=1000)
-    parser.add_argument("--policy", action="append", help="a policy to play on both; default: linucb")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--policy", action="append", help=f"plays on both; default: {', '.join(PLAYERS)}")
+    parser.add_argument("--regrets-only", action="store_true", help="leave the statistics out")
     options = parser.parse_args(arguments)
     datasets = {"twin": movielens_twin()}
     if options.file.is_file():
         datasets = {"real": load_dataset(options.file), **datasets}
     else:
         print(f"{options.file}: no such file, so the twin is described alone")
-    columns = {name: describe(data, options.rounds, options.policy or ["linucb"]) for name, data in datasets.items()}
-    print_side_by_side(columns)
+    if not options.regrets_only:
+        print_side_by_side({name: describe(data, options.rounds) for name, data in datasets.items()})
+        print()
+    print_regrets(datasets, options.rounds, options.seeds, options.policy or PLAYERS)
 
 
-def describe(dataset: ProfileDataset, rounds: int, policies: Sequence[str]) -> Column:
-    """Everything the twin is judged by, as name -> number."""
+def describe(dataset: ProfileDataset, rounds: int) -> Column:
+    """Everything about the problem itself that the twin is judged by, as name -> number."""
     environment = profile_environment(dataset, slate_size=SLATE_SIZE, horizon=rounds)
     return {
         **_profile_statistics(dataset),
         **_movie_statistics(dataset, rounds),
         **_round_statistics(dataset, environment),
         **_cluster_statistics(dataset, environment),
-        **{f"regret of {name}": _regret(environment, name) for name in policies},
     }
 
 
@@ -182,16 +189,31 @@ _SIZES: dict[str, Callable[[NDArray[np.int64]], np.generic]] = {
 }
 
 
-def _regret(environment: SlateEnvironment, name: str) -> float:
-    """Expected regret of one run, seed 0."""
-    policy = build_policy(name, environment=environment, seed=0)
-    total = 0.0
-    for t in range(1, environment.horizon + 1):
-        round = environment.round(t)
-        slate: Slate = policy.select(round)
-        policy.update(round, slate, environment.play(round, slate))
-        total += environment.best_expected_reward(round) - environment.expected_reward(round, slate)
-    return total
+def print_regrets(datasets: dict[str, ProfileDataset], rounds: int, seeds: int, policies: Sequence[str]) -> None:
+    """Mean expected regret over the seeds with its standard error, and whether the twin is near."""
+    print(f"{f'expected regret, {rounds} rounds, seeds 0 to {seeds - 1}':44}" + "".join(f"{n:>18}" for n in datasets))
+    for name in policies:
+        played = [np.array([_regret(data, name, rounds, seed) for seed in range(seeds)]) for data in datasets.values()]
+        cells = "".join(f"{regrets.mean():10.3f} ± {_error(regrets):5.3f}" for regrets in played)
+        near = len(played) < 2 or is_near(float(played[0].mean()), float(played[1].mean()))
+        verdict = "" if len(played) < 2 else "   within 10 % or 3" if near else "   APART"
+        print(f"{name:44}{cells}{verdict}", flush=True)
+
+
+def is_near(real: float, twin: float) -> bool:
+    """|twin − real| is at most 10 % of real, or at most 3."""
+    return abs(twin - real) <= max(NEAR_SHARE * abs(real), NEAR_REGRET)
+
+
+def _error(regrets: NDArray[np.float64]) -> float:
+    return float(regrets.std(ddof=1) / np.sqrt(len(regrets))) if len(regrets) > 1 else 0.0
+
+
+def _regret(dataset: ProfileDataset, name: str, rounds: int, seed: int) -> float:
+    """Expected regret of one run."""
+    environment = profile_environment(dataset, slate_size=SLATE_SIZE, horizon=rounds, seed=seed)
+    policy = build_policy(name, environment=environment, seed=seed)
+    return run(policy, environment, rounds, seed, label=RunLabel(name)).expected_regret
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ def load_policy(directory: Path, **parts: Any) -> Policy:
         config: Any = from_mapping(kind, manifest["config"])
         policy = make(config, manifest["dim"], manifest["slate_size"], manifest["seed"], **parts)
         policy.load_state_dict(state)
-    except (KeyError, TypeError, ConfigError) as error:
+    except (KeyError, TypeError, ConfigError, StateError) as error:
         raise StateError(f"{directory}: expected a complete save of {manifest['policy']}, got {error}") from None
     return policy
 

@@ -112,9 +112,14 @@ def run(
         typer.Option(metavar="DIR", help="Folder for the learned policy of the last run.", rich_help_panel=RESULTS),
     ] = None,
     threads: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Threads for the arithmetic.", rich_help_panel=RESULTS),
-    ] = None,
+        int,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Threads for the arithmetic; more only pay from about 100,000 arms on.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = 1,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress on stderr.", rich_help_panel=RESULTS)
     ] = False,
@@ -128,8 +133,7 @@ def run(
     names = policy or ["neuclust"]
     if save is not None and len(names) > 1:
         raise ConfigError(f"--save: expected one policy to keep, got {len(names)}; give one --policy with it")
-    if threads is not None:
-        _limit_threads(threads)
+    _limit_threads(threads)
     from neuclust.cli.session import execute
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.plan import DEFAULT_ENV, Problem, make_plan

@@ -159,8 +159,7 @@ ENVIRONMENTS: dict[str, EnvironmentSpec] = {
         ),
         EnvironmentSpec(
             "yelp-volatile",
-            "250 of them a round, without those that list nothing but Restaurants and win every round: "
-            "no static slate will do",
+            "250 of them a round, without those that list nothing but Restaurants, which would win every round",
             _yelp_volatile,
         ),
         EnvironmentSpec(

@@ -51,6 +51,8 @@ def group_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
 
 def sorted_groups(rows: Tensor) -> tuple[Tensor, Tensor]:
     """The same by sorting whole rows, in another order of groups."""
+    if rows.shape[1] == 0:
+        return torch.zeros(1, dtype=torch.int64), torch.zeros(len(rows), dtype=torch.int64)
     _, group = torch.unique(rows, dim=0, return_inverse=True)
     places = torch.arange(len(rows), device=rows.device)
     first = torch.full((int(group.max()) + 1,), len(rows), dtype=torch.int64, device=rows.device)

@@ -33,7 +33,7 @@ from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
 from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import nested, take, under
 from neuclust.randomness import stream
 
 
@@ -245,9 +245,9 @@ class ArmModel:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        depth = range(len(self.net.weights))
-        self.net = Network(tuple(state[f"weight.{i}"].clone() for i in depth), self.net.scale, self.net.bias)
-        self.initial = Network(tuple(state[f"initial.{i}"].clone() for i in depth), self.net.scale, self.net.bias)
+        shapes = list(enumerate(self.initial.weights))
+        self.net = self._with(tuple(take(state, f"weight.{i}", like) for i, like in shapes))
+        self.initial = self._with(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
         rho = float(state["rho"])
         self.rho = None if math.isnan(rho) else rho
         self.updates, self.failures = int(state["updates"]), int(state["failures"])

@@ -65,7 +65,7 @@ class Partition:
     """A round's arms in clusters that can all fill a slate.
 
     `table` (C, largest) lists members, −1 padded; `kept` are the positions that `labels` and `table` count from
-    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`), listed last.
+    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`).
     """
 
     labels: Tensor
@@ -73,6 +73,7 @@ class Partition:
     names: Tensor  # (C,) numbers of the clusters before merging or skipping
     kept: Tensor | None = None
     small: tuple[SmallCluster, ...] = ()
+    order: Tensor | None = None  # of the large and then the small clusters, so that numbers ascend
 
     def best(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
         """b_c: the k best positions of every cluster by (−score, rank), best first: (C, k)."""
@@ -81,7 +82,8 @@ class Partition:
         kept = self.kept
         large = kept[top_of_clusters(scores[kept], rank[kept], self.labels, self.table, k)] if len(kept) else None
         filled = [cluster.filled(scores, rank, k) for cluster in self.small]
-        return torch.cat(filled if large is None else [large, *filled])
+        best = torch.cat(filled if large is None else [large, *filled])
+        return best if self.order is None else best[self.order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +138,7 @@ class ClusterMap:
         ascending = torch.equal(order, torch.arange(len(order)))
         self.settled = clusters if ascending else Clusters(clusters.labels[order], clusters.centroids)
         self._ids = round.arm_ids[order].clone()
+        self._fitted = None if refit else self._fitted  # the next fit starts from these centroids
 
     def _fit(self, round: Round) -> Clusters:
         """Clusters of this round; those of the same tensor again are not computed twice."""
@@ -308,4 +311,5 @@ def _filling(clusters: Clusters, sizes: Tensor, k: int) -> Partition:
     plain = _partition(clusters.labels[kept]) if len(kept) else None
     table = plain.table if plain else torch.zeros(0, k, dtype=torch.int64)
     labels, names = (plain.labels, plain.names) if plain else (kept, kept)
-    return Partition(labels, table, torch.cat([names, torch.tensor(lacking)]), kept, tuple(filled))
+    ascending = torch.sort(torch.cat([names, torch.tensor(lacking)]))
+    return Partition(labels, table, ascending.values, kept, tuple(filled), ascending.indices)

@@ -19,6 +19,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels import widths
 from neuclust.kernels.network import Factors, Network, flatten, gram, layer_factors, layers, scaled
 from neuclust.kernels.regions import Regions, region_basis, region_widths
+from neuclust.parts.state import take
 
 _BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
 
@@ -105,7 +106,7 @@ class PrimalCovariance:
         return {**matrices, "logdet": logdet, "updates": updates}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._matrix, self._inverse = state["matrix"].clone(), state["inverse"].clone()
+        self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
         self.logdet, self._updates = float(state["logdet"]), int(state["updates"])
 
     def _coordinates(self, columns: Tensor) -> Tensor:
@@ -163,7 +164,8 @@ class DualCovariance:
         self._count += new
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {"factor": self._factor[: self._count, : self._count].clone()}
+        # with its spare room: libraries may sum in another order when a matrix lies differently in memory
+        state = {"factor": self._factor.clone(), "count": torch.tensor(self._count)}
         if self._history is not None:
             past = self._history[: self._count]
             state |= {f"input.{i}": a.clone() for i, a in enumerate(past.inputs)}
@@ -172,10 +174,10 @@ class DualCovariance:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._factor = state["factor"].clone()
-        self._count = len(self._factor)
+        self._count = int(state["count"])
         depth = sum(name.startswith("delta.") for name in state)
-        inputs = tuple(state[f"input.{i}"].clone() for i in range(depth))
-        deltas = tuple(state[f"delta.{i}"].clone() for i in range(depth))
+        inputs = tuple(self._roomy(state[f"input.{i}"]) for i in range(depth))
+        deltas = tuple(self._roomy(state[f"delta.{i}"]) for i in range(depth))
         self._history = Factors(inputs, deltas) if depth else None
 
     def _past(self, like: Factors) -> Factors:
@@ -191,15 +193,14 @@ class DualCovariance:
         room = max(2 * len(self._factor), needed, 64)
         factor = self._factor.new_zeros(room, room)
         factor[: self._count, : self._count] = self._factor[: self._count, : self._count]
-        past = self._past(like)
+        past, self._factor = self._past(like), factor
+        self._history = Factors(tuple(map(self._roomy, past.inputs)), tuple(map(self._roomy, past.deltas)))
 
-        def widened(values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-            buffers = tuple(v.new_zeros(room, v.shape[-1]) for v in values)
-            for buffer, value in zip(buffers, values, strict=True):
-                buffer[: len(value)] = value
-            return buffers
-
-        self._factor, self._history = factor, Factors(widened(past.inputs), widened(past.deltas))
+    def _roomy(self, rows: Tensor) -> Tensor:
+        """Rows in a buffer as long as the factor's."""
+        buffer = rows.new_zeros(len(self._factor), rows.shape[-1])
+        buffer[: len(rows)] = rows
+        return buffer
 
 
 class FullConfidence:
@@ -246,7 +247,7 @@ class FullConfidence:
 
     def _forms(self, net: Network, gates: tuple[Tensor, ...], q: int, columns: Tensor, scale: float) -> Tensor:
         """Q_D of every region, (R, q, q)."""
-        chunk = max(1, _BUDGET // (q * self._covariance.cost(q)))
+        chunk = max(1, _BUDGET // max(1, q * self._covariance.cost(q)))
         blocks = [
             self._covariance.forms(scaled(region_basis(net, tuple(g[i : i + chunk] for g in gates), q), scale), columns)
             for i in range(0, len(gates[0]), chunk)
@@ -255,7 +256,7 @@ class FullConfidence:
 
     def _direct(self, factors: Factors, columns: Tensor) -> Tensor:
         rows = len(factors.deltas[0])
-        chunk = max(1, _BUDGET // self._covariance.cost(len(columns)))
+        chunk = max(1, _BUDGET // max(1, self._covariance.cost(len(columns))))
         blocks = []
         for start in range(0, rows, chunk):
             part = factors[slice(start, start + chunk)]
@@ -289,7 +290,7 @@ class DiagonalConfidence:
         return {f"diagonal.{i}": u for i, u in enumerate(self.diagonal)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.diagonal = tuple(state[f"diagonal.{i}"].clone() for i in range(len(self.diagonal)))
+        self.diagonal = tuple(take(state, f"diagonal.{i}", u) for i, u in enumerate(self.diagonal))
 
 
 def feature_scale(config: ConfidenceConfig, net: Network) -> float:

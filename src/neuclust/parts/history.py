@@ -50,7 +50,7 @@ class History:
         self.slate_rewards = GrowingTable()
         self.slate_arm_rewards = GrowingTable(slate_size)
         self.slate_predictions = GrowingTable(slate_size)  # means believed when the slate was learned
-        self.groups = GrowingTable(slate_size, dtype=torch.int64)  # distinct slates: ascending context rows
+        self.groups = GrowingTable(slate_size, dtype=torch.int64)  # distinct slates: context rows in slate order
         self.group_counts = GrowingTable()
         self.group_sums = GrowingTable()
         self._row_of: dict[bytes, int] = {}
@@ -58,7 +58,8 @@ class History:
 
     def row(self, context: Tensor) -> int:
         """The number of this context (d',), new or known."""
-        key = (context + 0.0).numpy(force=True).tobytes()
+        context = context + 0.0  # −0 becomes 0, so that equal contexts have equal bytes
+        key = context.numpy(force=True).tobytes()
         if key not in self._row_of:
             self._row_of[key] = len(self.contexts)
             self.contexts.append(context)
@@ -78,7 +79,7 @@ class History:
         self.slate_rewards.append(reward)
         self.slate_arm_rewards.append(arm_rewards)
         self.slate_predictions.append(predictions)
-        key = tuple(sorted(rows))
+        key = tuple(rows)  # in slate order: F may be asked to read it unsorted
         if key not in self._group_of:
             self._group_of[key] = len(self.groups)
             self.groups.append(torch.tensor(key))

@@ -21,6 +21,7 @@ from neuclust.kernels.monotone import (
 from neuclust.kernels.training import Parameters, Projection
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
+from neuclust.parts.state import take
 from neuclust.randomness import stream
 
 
@@ -137,9 +138,9 @@ class SlateModel:
         return {**state, "failures": torch.tensor(self.failures)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        count = range(len(self.net.parameters))
-        self.net = self.net.with_parameters(tuple(state[f"parameter.{i}"].clone() for i in count))
-        self.initial = self.net.with_parameters(tuple(state[f"initial.{i}"].clone() for i in count))
+        shapes = list(enumerate(self.initial.parameters))
+        self.net = self.net.with_parameters(tuple(take(state, f"parameter.{i}", like) for i, like in shapes))
+        self.initial = self.net.with_parameters(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
         self.failures = int(state["failures"])
 
 
@@ -152,6 +153,8 @@ def initial_slate_network(config: SlateModelConfig, slate_size: int, seed: int) 
     weights = tuple(torch.from_numpy(centre + rng.standard_normal(shape)) for shape in shapes)
     spread = 0.0 if config.init == "paper" else 1.0
     biases = tuple(torch.from_numpy(spread * rng.uniform(-1, 1, out) / fan_in) for out, fan_in in shapes)
+    if config.nonneg_bias:
+        biases = tuple(bias.clamp(min=0) for bias in biases)
     scales = tuple(1.0 if config.scale == "printed" else 2 / fan_in for _, fan_in in shapes)
     return MonotoneNetwork(weights, biases, scales, config.transform, config.relu_out)
 

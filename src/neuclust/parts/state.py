@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
+from neuclust.errors import StateError
+
 
 def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """`{"a": x}` under "part" is `{"part.a": x}`."""
@@ -16,3 +18,11 @@ def under(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The entries of one part, with its name taken off."""
     start = f"{name}."
     return {key[len(start) :]: tensor for key, tensor in state.items() if key.startswith(start)}
+
+
+def take(state: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
+    """A copy of one saved tensor, which must have the shape of the one it replaces."""
+    if name not in state or state[name].shape != like.shape:
+        found = tuple(state[name].shape) if name in state else "nothing"
+        raise StateError(f"saved state: expected {name} of shape {tuple(like.shape)}, got {found}; was it saved so?")
+    return state[name].clone()

@@ -16,6 +16,7 @@ from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
+from neuclust.parts.state import take
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -103,5 +104,6 @@ class SharedLinUCB:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._matrix, self._inverse, self._moment = (state[n].clone() for n in ("matrix", "inverse", "moment"))
+        self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
+        self._moment = take(state, "moment", self._moment)
         self._rho, self._updates = float(state["rho"]), int(state["updates"])

@@ -97,6 +97,7 @@ class NeUClust:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         seen = self._seen(round)
+        self.clusters.partition(seen, refit=self.online)  # what cannot be clustered is refused before anything changes
         self._observe(seen, slate, feedback)  # Z_t = Z_{t−1} + Σ_{i ∈ S_t} ĝ_i ĝ_iᵀ at θ_{t−1}; history
         self.clusters.settle(seen, refit=self.online)
         if self.tracker is not None:

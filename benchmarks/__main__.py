@@ -1,0 +1,101 @@
+"""Run benchmarks by name: `python -m benchmarks [NAME ...] [--list] [--quick]`.
+
+Named ones run at full size, or at a small one with --quick. Without a name all of them run at the small size,
+which is what `make bench` does. Each script has options of its own: `python -m benchmarks.naive_ratio --help`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """The question it answers, its module, and its arguments at full and at small size."""
+
+    summary: str
+    module: str
+    full: tuple[str, ...]
+    quick: tuple[str, ...]
+
+
+BENCHMARKS = {
+    "naive-ratio": Benchmark(
+        "how much faster than a straightforward PyTorch version, at equal widths and slates",
+        "benchmarks.naive_ratio",
+        full=(),
+        quick=("--rounds", "1", "10"),
+    ),
+    "movielens-offline": Benchmark(
+        "regret of NeUClust, CN-UCB and LinUCB on MovieLens over paired seeds",
+        "benchmarks.movielens_seeds",
+        full=("offline",),
+        quick=("offline", "--seeds", "2", "--rounds", "100"),
+    ),
+    "movielens-online": Benchmark(
+        "regret from a cold start, with and without tracking profiles, over paired seeds",
+        "benchmarks.movielens_seeds",
+        full=("online",),
+        quick=("online", "--seeds", "2", "--rounds", "50"),
+    ),
+    "twin-fidelity": Benchmark(
+        "whether the synthetic MovieLens twin behaves like the real problem",
+        "benchmarks.twin_fidelity",
+        full=(),
+        quick=("--regrets-only", "--rounds", "100", "--seeds", "1"),
+    ),
+    "data-scale": Benchmark(
+        "time and memory to prepare raw files of published size",
+        "benchmarks.data_scale",
+        full=(),
+        quick=("--ratings", "1000000", "--reviews", "200000"),
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """List or run; the exit code is 1 when a benchmark failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(BENCHMARKS))
+    parser.add_argument("--list", action="store_true", help="say what there is, and leave")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"expected names among {', '.join(BENCHMARKS)}, got {', '.join(unknown)}")
+    if options.list:
+        print("\n".join(f"{name:18} {benchmark.summary}" for name, benchmark in BENCHMARKS.items()))
+        return 0
+    failed = [
+        name for name in options.names or BENCHMARKS if not succeeds(name, quick=options.quick or not options.names)
+    ]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def succeeds(name: str, quick: bool) -> bool:
+    """Run one benchmark under its heading, in a process of its own.
+
+    A process that already loaded libraries would lend them to the next: its memory would count as the child's
+    peak, and its threads could not be limited any more. One thread unless OMP_NUM_THREADS says otherwise: matrices
+    this small gain nothing from more, and on a busy machine waiting threads cost many times the work.
+    """
+    benchmark = BENCHMARKS[name]
+    print(f"== {name}: {benchmark.summary}{' (small size)' if quick else ''}", flush=True)
+    words = benchmark.quick if quick else benchmark.full
+    environment = {"OMP_NUM_THREADS": "1"} | os.environ
+    done = subprocess.run([sys.executable, "-m", benchmark.module, *words], env=environment, check=False)
+    print(flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

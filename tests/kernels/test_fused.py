@@ -1,0 +1,92 @@
+"""The compiled training loops against the library ones, for every option they have."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from torch import Tensor
+
+from neuclust.kernels import fused, jit
+from neuclust.kernels.monotone import TRANSFORMS, MonotoneNetwork, slate_gradients
+from neuclust.kernels.network import Network, augment
+from neuclust.kernels.training import Parameters, arm_gradients, descend
+from neuclust.randomness import stream
+
+pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: there is no compiled loop")
+
+
+def draw(seed: int, *shape: int) -> Tensor:
+    return torch.from_numpy(stream(seed, "test fused").standard_normal(shape))
+
+
+@pytest.mark.parametrize(("bias", "anchored"), list(itertools.product([False, True], repeat=2)))
+def test_arm_steps_equal_the_library(bias: bool, anchored: bool) -> None:
+    net = Network((draw(0, 8, 5 + bias) / 2, draw(1, 1, 8 + bias) / 2), 1.6, bias)
+    x, target, weight = draw(2, 20, 5), draw(3, 20), draw(4, 20).abs() / 20
+    x[x.abs() < 0.6] = 0.0  # sparse, as masked contexts are
+    x[3] = 0.0
+    anchor = tuple(draw(5 + i, *w.shape) for i, w in enumerate(net.weights)) if anchored else None
+    rows = augment(net, x)
+    expected = descend(
+        net.weights,
+        lambda w, _: arm_gradients(Network(w, net.scale, bias), rows, target, weight),
+        steps=25, step=0.05, pull=0.3, anchor=anchor,
+    )  # fmt: skip
+    before = [w.clone() for w in net.weights]
+    found = fused.descend_arm(
+        net, net.weights, fused.SparseRows(rows), target, weight, steps=25, step=0.05, pull=0.3, anchor=anchor
+    )
+    for one, other, old in zip(found, expected, before, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+        assert not torch.allclose(one, old)
+    assert all(torch.equal(w, old) for w, old in zip(net.weights, before, strict=True))
+
+
+def clamped(first: int, parameters: Parameters) -> None:
+    for parameter in parameters[first:]:
+        parameter.clamp_(min=0)
+
+
+@pytest.mark.parametrize("relu_out", [False, True])
+@pytest.mark.parametrize("anchored", [False, True])
+@pytest.mark.parametrize("projection", ["none", "biases", "all"])
+@pytest.mark.parametrize("transform", list(TRANSFORMS))
+def test_slate_steps_equal_the_library(transform: str, projection: str, anchored: bool, relu_out: bool) -> None:
+    parameters = (draw(0, 6, 4), draw(1, 1, 6), draw(2, 6) / 2, draw(3, 1))
+    net = MonotoneNetwork(parameters[:2], parameters[2:], (0.5, 1 / 3), transform, relu_out)
+    rewards, target, weight = draw(4, 15, 4), draw(5, 15), draw(6, 15).abs() / 15
+    anchor = tuple(draw(7 + i, *p.shape) for i, p in enumerate(parameters)) if anchored else None
+    first = {"none": 99, "biases": 2, "all": 0}[projection]
+    expected = descend(
+        parameters,
+        lambda p, _: slate_gradients(net.with_parameters(p), rewards, target, weight),
+        steps=20, step=0.02, pull=0.2, anchor=anchor, project=lambda p: clamped(first, p),
+    )  # fmt: skip
+    before = [p.clone() for p in parameters]
+    found = fused.descend_slate(
+        net, parameters, rewards, target, weight, steps=20, step=0.02, pull=0.2, anchor=anchor,
+        clamp=projection == "all", clamp_bias=projection == "biases",
+    )  # fmt: skip
+    for one, other in zip(found, expected, strict=True):
+        assert one.shape == other.shape
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+    assert all(torch.equal(p, old) for p, old in zip(parameters, before, strict=True))
+
+
+def test_only_float64_on_the_cpu_is_served() -> None:
+    double, integer, single = (torch.zeros(2, dtype=kind) for kind in (torch.float64, torch.int64, torch.float32))
+    assert jit.serves(double, integer)
+    assert not jit.serves(double, single)
+    assert not jit.serves(double.to("meta"))
+
+
+def test_sparse_rows_hold_every_non_zero_entry() -> None:
+    dense = torch.tensor([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.0, -1.0]], dtype=torch.float64)
+    rows = fused.SparseRows(dense)
+    again = torch.zeros(3, 3, dtype=torch.float64)
+    for i in range(3):
+        for e in range(rows.starts[i], rows.starts[i + 1]):
+            again[i, rows.index[e]] = rows.value[e]
+    assert torch.equal(again, dense)

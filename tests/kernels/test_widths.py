@@ -1,0 +1,118 @@
+"""Pure width formulas against explicit matrices: Woodbury, the dual identity, log-determinants, diagonals."""
+
+from __future__ import annotations
+
+import math
+
+import naive_reference as naive
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from neuclust.errors import StateError
+from neuclust.kernels.network import Factors, Network, flatten, gradient_factors, gram
+from neuclust.kernels.widths import (
+    cholesky_rows,
+    definite_cholesky,
+    diagonal_gain,
+    diagonal_squares,
+    dual_forms,
+    primal_forms,
+    woodbury_,
+)
+from neuclust.randomness import stream
+
+RIDGES = (0.3, 3.0)
+
+
+def rows(n: int, p: int, seed: int = 0) -> Tensor:
+    return torch.from_numpy(stream(seed, "test features").standard_normal((n, p)))
+
+
+def small_factors(n: int, seed: int) -> Factors:
+    rng = stream(1, "test width net")
+    net = Network((torch.from_numpy(rng.standard_normal((4, 3))), torch.from_numpy(rng.standard_normal((1, 4)))), 2.0)
+    return gradient_factors(net, rows(n, 3, seed))
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_woodbury_equals_the_direct_inverse_and_determinant(ridge: float) -> None:
+    past, new, index = rows(11, 6), rows(4, 6, seed=1), torch.tensor([0, 2, 3, 5])
+    new[:, [1, 4]] = 0.0
+    before, after = naive.covariance(past, ridge), naive.covariance(torch.cat([past, new]), ridge)
+    inverse = torch.linalg.inv(before)
+    gain = woodbury_(inverse, index, new[:, index])
+    torch.testing.assert_close(inverse, torch.linalg.inv(after), rtol=0, atol=1e-12)
+    assert float(gain) == pytest.approx(naive.logdet(after, ridge) - naive.logdet(before, ridge), abs=1e-11)
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_many_woodbury_updates_stay_with_the_direct_inverse(ridge: float) -> None:
+    z, inverse, total = ridge * torch.eye(7, dtype=torch.float64), torch.eye(7, dtype=torch.float64) / ridge, 0.0
+    for t in range(150):
+        new = rows(3, 7, seed=t)
+        z += new.T @ new
+        total += float(woodbury_(inverse, torch.arange(7), new))
+    torch.testing.assert_close(inverse, torch.linalg.inv(z), rtol=1e-9, atol=1e-13)
+    assert total == pytest.approx(naive.logdet(z, ridge), rel=1e-11)
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_primal_and_dual_forms_are_one_matrix(ridge: float) -> None:
+    past, queries = small_factors(9, seed=2), small_factors(6, seed=3)
+    features, asked = flatten(past), flatten(queries).reshape(2, 3, -1)
+    inverse = torch.linalg.inv(naive.covariance(features, ridge))
+    expected = asked @ inverse @ asked.transpose(1, 2)
+    torch.testing.assert_close(primal_forms(inverse, asked), expected, rtol=0, atol=1e-12)
+    factor = torch.linalg.cholesky(ridge * torch.eye(9, dtype=torch.float64) + gram(past, past))
+    cross, inner = asked @ features.T, asked @ asked.transpose(1, 2)
+    torch.testing.assert_close(dual_forms(factor, cross, inner, ridge), expected, rtol=0, atol=1e-10)
+
+
+def test_the_dual_form_without_history_is_the_norm_over_the_ridge() -> None:
+    inner = rows(2, 9).reshape(2, 3, 3)
+    empty = torch.zeros(0, 0, dtype=torch.float64)
+    torch.testing.assert_close(
+        dual_forms(empty, torch.zeros(2, 3, 0, dtype=torch.float64), inner, 0.3), inner / 0.3, rtol=1e-15, atol=0
+    )
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_a_cholesky_factor_grown_row_by_row_is_the_whole_one(ridge: float) -> None:
+    features = rows(12, 5)
+    target = ridge * torch.eye(12, dtype=torch.float64) + features @ features.T
+    factor = torch.zeros(0, 0, dtype=torch.float64)
+    for start in range(0, 12, 3):
+        stop = start + 3
+        left, right = cholesky_rows(factor, target[start:stop, :start], target[start:stop, start:stop].clone())
+        grown = torch.zeros(stop, stop, dtype=torch.float64)
+        grown[:start, :start], grown[start:, :start], grown[start:, start:] = factor, left, right
+        factor = grown
+    torch.testing.assert_close(factor, torch.linalg.cholesky(target), rtol=0, atol=1e-12)
+    logdet = 2 * float(torch.log(torch.diagonal(factor)).sum()) - 12 * math.log(ridge)
+    assert logdet == pytest.approx(naive.logdet(naive.covariance(features, ridge), ridge), abs=1e-11)
+
+
+def test_diagonal_squares_and_gains_equal_the_elementwise_formula() -> None:
+    past, queries = small_factors(8, seed=4), small_factors(5, seed=5)
+    diagonal = 0.3 + (flatten(past) ** 2).sum(0)
+    blocks = tuple(0.3 + gain for gain in diagonal_gain(past))
+    torch.testing.assert_close(naive.flat(blocks), diagonal, rtol=1e-13, atol=0)
+    expected = (flatten(queries) ** 2 / diagonal).sum(1)
+    torch.testing.assert_close(diagonal_squares(queries, blocks), expected, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("bad", [torch.diag(torch.tensor([1.0, -1.0])), torch.full((2, 2), torch.nan)])
+def test_a_lost_definiteness_is_said_and_never_papered_over(bad: Tensor) -> None:
+    with pytest.raises(StateError, match="ridge"):
+        definite_cholesky(bad.to(torch.float64))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.sampled_from(RIDGES))
+def test_more_observations_never_widen(seed: int, n: int, ridge: float) -> None:
+    features, query = rows(n + 1, 5, seed), rows(1, 5, seed + 1).reshape(1, 1, 5)
+    few = primal_forms(torch.linalg.inv(naive.covariance(features[:n], ridge)), query)
+    many = primal_forms(torch.linalg.inv(naive.covariance(features, ridge)), query)
+    assert float(many) <= float(few) * (1 + 1e-10)

@@ -1,0 +1,80 @@
+"""Shared LinUCB against explicit ridge regression."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import naive_reference as naive
+import pytest
+import torch
+from small_problems import play, slate_of, small_environment
+
+from neuclust.errors import ConfigError
+from neuclust.parts.encoder import EncoderConfig
+from neuclust.policies.linear import LinearConfig, SharedLinUCB
+
+DIM, K = 6, 3
+
+
+@pytest.mark.parametrize("refresh", [1, 4, 1000])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("ridge", [0.3, 3.0])
+def test_selection_equals_explicit_ridge_regression(ridge: float, bias: bool, refresh: int) -> None:
+    environment = small_environment()
+    config = LinearConfig(EncoderConfig("scale", rho=5.0), alpha=0.7, ridge=ridge, bias=bias, refresh=refresh)
+    policy = SharedLinUCB(config, DIM, K)
+    size = DIM + bias
+    v, b = ridge * torch.eye(size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64)
+    for t in range(1, 21):
+        round = environment.round(t)
+        x = round.contexts / 5
+        x = torch.cat([x, x.new_ones(len(x), 1)], 1) if bias else x
+        theta = torch.linalg.solve(v, b)
+        mean = [float(theta @ row) for row in x]
+        bonus = [0.7 * naive.width(v, row) for row in x]
+        slate = policy.select(round)
+        scores = [m + w for m, w in zip(mean, bonus, strict=True)]
+        assert slate.positions.tolist() == naive.top(scores, round.arm_ids.tolist(), range(len(x)), K)
+        for position, m, w in zip(slate.positions.tolist(), slate.means, slate.bonuses, strict=True):
+            assert float(m) == pytest.approx(mean[position], abs=1e-9)
+            assert float(w) == pytest.approx(bonus[position], abs=1e-9)
+        outcome = environment.play(round, slate)
+        policy.update(round, slate, outcome)
+        for position, reward in zip(slate.positions.tolist(), outcome.arm_rewards, strict=True):
+            v, b = v + torch.outer(x[position], x[position]), b + float(reward) * x[position]
+
+
+def test_an_automatic_scale_is_settled_by_the_first_update() -> None:
+    environment = small_environment()
+    policy = SharedLinUCB(LinearConfig(EncoderConfig("scale", rho=None)), DIM, K)
+    play(policy, environment, range(1, 2))
+    settled = float(policy.state_dict()["rho"])
+    play(policy, environment, range(2, 8))
+    assert float(policy.state_dict()["rho"]) == settled
+    assert settled > 0
+
+
+def test_it_learns_a_linear_truth() -> None:
+    """Greedy after 60 rounds it finds arms close to the best, a fresh policy does not."""
+    environment = small_environment(n=80, horizon=80)
+    policy = SharedLinUCB(LinearConfig(), DIM, K)
+    play(policy, environment, range(1, 61))
+
+    def lost(one: SharedLinUCB) -> float:
+        rounds = [environment.round(t) for t in range(61, 81)]
+        return sum(environment.best_expected_reward(r) - environment.expected_reward(r, one.select(r)) for r in rounds)
+
+    worst = sum(
+        environment.best_expected_reward(r) - environment.expected_reward(r, slate_of(*range(K)))
+        for r in (environment.round(t) for t in range(61, 81))
+    )
+    assert lost(policy) < 0.3 * worst
+
+
+@pytest.mark.parametrize(
+    "change", [{"ridge": 0.0}, {"ridge": -1.0}, {"alpha": -0.5}, {"refresh": 0}, {"alpha": math.nan}]
+)
+def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        LinearConfig(**change)

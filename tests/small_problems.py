@@ -1,0 +1,116 @@
+"""Small random problems that every policy can play in milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Policy, Round, Slate
+from neuclust.environments.profiles import TanhAffinity
+from neuclust.environments.rewards import mean
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.kernels import jit
+from neuclust.randomness import stream
+
+PATHS = ("compiled", "library")  # loops compiled by Numba, and the plain ones of machines without it
+
+
+@contextmanager
+def path(name: str) -> Iterator[None]:
+    """Run with compiled loops or as a machine without Numba would."""
+    if name == "compiled" and not jit.available:
+        pytest.skip("Numba is not installed: there is no compiled path")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jit, "available", name == "compiled")
+        yield
+
+
+def clustered_profiles(n: int, d: int, centres: int, seed: int = 0) -> Tensor:
+    """n non-negative profiles around well separated centres, n/centres each, in random order: (n, d)."""
+    rng = stream(seed, "test profiles")
+    middle = 1 + 3 * rng.random((centres, d))
+    rows = middle[rng.permutation(n) % centres] + 0.4 * rng.random((n, d))
+    return torch.from_numpy(rows)
+
+
+def masked_queries(rounds: int, d: int, seed: int = 0) -> Tensor:
+    """Binary queries, each with at least one and not always all features: (rounds, d)."""
+    rng = stream(seed, "test queries")
+    queries = (rng.random((rounds, d)) < 0.5).astype(float)
+    queries[range(rounds), rng.integers(d, size=rounds)] = 1.0
+    return torch.from_numpy(queries)
+
+
+def small_environment(
+    *,
+    n: int = 48,
+    d: int = 6,
+    centres: int = 4,
+    slate_size: int = 3,
+    horizon: int = 60,
+    seed: int = 0,
+    arms_per_round: int | None = None,
+    counts: bool = False,
+) -> SlateEnvironment:
+    """A real environment in the shape of MovieLens: masked profiles, μ = tanh(s/4), mean slate reward."""
+    profiles = clustered_profiles(n, d, centres, seed)
+    return SlateEnvironment(
+        name="small",
+        profiles=profiles,
+        arm_ids=torch.arange(n) * 3 + 7,
+        queries=masked_queries(horizon, d, seed),
+        means_of=TanhAffinity.of(profiles),
+        slate_size=slate_size,
+        horizon=horizon,
+        seed=seed,
+        reward=mean(slate_size),
+        arms_per_round=arms_per_round,
+        counts=torch.full((n, d), 4.0, dtype=torch.float64) if counts else None,
+    )
+
+
+def play(policy: Policy, environment: SlateEnvironment, rounds: range) -> list[list[int]]:
+    """Select, play, update; the slates as lists of positions."""
+    slates = []
+    for t in rounds:
+        round = environment.round(t)
+        slate = policy.select(round)
+        policy.update(round, slate, environment.play(round, slate))
+        slates.append(slate.positions.tolist())
+    return slates
+
+
+def feedback(arm_rewards: list[float], slate_reward: float) -> Feedback:
+    return Feedback(torch.tensor(arm_rewards, dtype=torch.float64), torch.tensor(slate_reward, dtype=torch.float64))
+
+
+def slate_of(*positions: int) -> Slate:
+    zeros = torch.zeros(len(positions), dtype=torch.float64)
+    return Slate(torch.tensor(positions), zeros, zeros)
+
+
+def random_round(t: int, n: int, d: int, k: int, seed: int = 0, query: Tensor | None = None) -> Round:
+    """n uniform arms of d features; all features asked for unless a query is given."""
+    profiles = torch.from_numpy(stream(seed, "test round", t).random((n, d)))
+    return Round(t, torch.arange(n), profiles, query, k)
+
+
+def snapshot(policy: Policy) -> dict[str, Tensor]:
+    """A copy of the state that later updates cannot reach."""
+    return {name: tensor.clone() for name, tensor in policy.state_dict().items()}
+
+
+def same_state(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    """Bit for bit, NaN equal to NaN."""
+    return left.keys() == right.keys() and all(
+        left[name].shape == right[name].shape
+        and left[name].dtype == right[name].dtype
+        and torch.equal(torch.nan_to_num(left[name], nan=-7.7e77), torch.nan_to_num(right[name], nan=-7.7e77))
+        if left[name].is_floating_point()
+        else torch.equal(left[name], right[name])
+        for name in left
+    )

@@ -1,0 +1,146 @@
+"""Configuration records: named entries, values read as their type says, and the way back from JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+
+from neuclust.configuration import from_mapping, keys, resolve, with_setting
+from neuclust.errors import ConfigError
+from neuclust.presets import POLICIES
+
+
+@dataclass(frozen=True)
+class Inner:
+    rate: float | None = 0.5
+    kind: Literal["plain", "fancy"] = "plain"
+    size: int = 3
+
+
+@dataclass(frozen=True)
+class Outer:
+    left: Inner = field(default_factory=Inner)
+    right: Inner = field(default_factory=lambda: Inner(size=4))
+    deep: bool = False
+    name: str = "x"
+    extra: Inner | None = None
+
+
+def test_keys_are_dotted_names() -> None:
+    assert keys(Outer()) == [
+        "left.rate", "left.kind", "left.size", "right.rate", "right.kind", "right.size", "deep", "name", "extra"
+    ]  # fmt: skip
+    assert "extra.size" in keys(Outer(extra=Inner()))
+
+
+def test_an_ending_that_only_one_entry_has_is_enough() -> None:
+    assert resolve(Outer(), "deep") == "deep"
+    assert resolve(Outer(), "right.size") == "right.size"
+    with pytest.raises(ConfigError, match=r"left\.size, right\.size"):
+        resolve(Outer(), "size")
+
+
+def test_an_unknown_name_is_refused_with_the_closest() -> None:
+    with pytest.raises(ConfigError, match=r"--set left\.siz: .*did you mean .*left\.size"):
+        resolve(Outer(), "left.siz")
+    with pytest.raises(ConfigError, match=r"known: left\.rate"):
+        resolve(Outer(), "zzzzzz")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("left.rate", "0.25", 0.25),
+        ("left.rate", "1e-3", 0.001),
+        ("left.rate", "none", None),
+        ("left.rate", "auto", None),
+        ("left.kind", "fancy", "fancy"),
+        ("left.size", "-7", -7),
+        ("deep", "true", True),
+        ("deep", "No", False),
+        ("deep", "1", True),
+        ("name", "none", "none"),
+    ],
+)
+def test_text_is_read_as_the_type_says(name: str, text: str, value: object) -> None:
+    before = Outer()
+    changed: Any = with_setting(before, name, text)
+    for part in name.split("."):
+        changed = getattr(changed, part)
+    assert changed == value
+    assert type(changed) is type(value)
+    assert before == Outer()
+
+
+def test_only_the_named_entry_changes() -> None:
+    assert with_setting(Outer(), "right.size", "9") == replace(Outer(), right=Inner(size=9))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("left.rate", "fast", "expected a number, got 'fast'"),
+        ("left.size", "2.5", "expected a whole number, got '2.5'"),
+        ("left.kind", "odd", "expected one of plain, fancy, got 'odd'"),
+        ("deep", "maybe", "expected true or false, got 'maybe'"),
+        ("left.size", "none", "expected a whole number"),
+        ("extra", "3", "group of settings"),
+    ],
+)
+def test_text_that_does_not_fit_is_refused(name: str, text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        with_setting(Outer(), name, text)
+
+
+@pytest.mark.parametrize("config", [Outer(), Outer(extra=Inner(rate=None)), Outer(left=Inner(kind="fancy"))])
+def test_a_record_comes_back_from_json(config: Outer) -> None:
+    assert from_mapping(Outer, json.loads(json.dumps(asdict(config)))) == config
+
+
+def test_entries_that_are_not_there_take_their_default() -> None:
+    assert from_mapping(Outer, {"left": {"size": 8}}) == Outer(left=Inner(size=8))
+
+
+def test_unknown_entries_are_refused() -> None:
+    with pytest.raises(ConfigError, match="Inner: unknown entries volume"):
+        from_mapping(Outer, {"left": {"volume": 11}})
+
+
+PRESETS = [(name, preset) for name, spec in POLICIES.items() for preset in spec.presets]
+
+
+@pytest.mark.parametrize(("name", "preset"), PRESETS)
+def test_every_preset_comes_back_from_json_as_it_was(name: str, preset: str) -> None:
+    config = POLICIES[name].presets[preset]
+    assert from_mapping(type(config), json.loads(json.dumps(asdict(config)))) == config
+
+
+def choices(config: Any) -> list[tuple[Any, str]]:
+    """Every record inside a configuration with each of its entries that is one of a few words."""
+    found = []
+    hints = get_type_hints(type(config))
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if is_dataclass(value):
+            found += choices(value)
+        elif get_origin(hints[entry.name]) is Literal and isinstance(get_args(hints[entry.name])[0], str):
+            found.append((config, entry.name))
+    return found
+
+
+CHOICES = {
+    f"{type(record).__name__}.{entry}": (record, entry)
+    for name in POLICIES
+    for record, entry in choices(POLICIES[name].presets["default"])
+}
+
+
+@pytest.mark.parametrize("where", list(CHOICES))
+def test_a_word_that_is_no_choice_is_refused_and_never_taken_for_another(where: str) -> None:
+    """Without this EncoderConfig("lfit") would lift and ScheduleConfig("cnstant") would be Eq. 8."""
+    record, entry = CHOICES[where]
+    with pytest.raises(ConfigError, match=entry):
+        replace(record, **{entry: "no such word"})
