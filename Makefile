@@ -1,17 +1,19 @@
 # Each target sets up what it needs; `make run` and `make test` are the two to know.
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+WORKERS ?= 2
 
 .PHONY: run test lint bench soak venv clean
 
 run: $(STAMP)
-	$(BIN)/neuclust run --env movielens-twin --policy neuclust --policy cn-ucb --policy linucb --policy uniform \
-		--policy oracle --rounds 300 --seeds 3 --out results/demo
+	$(BIN)/neuclust run --env movielens-twin --rounds 300 --seeds 3 --out results/demo \
+		--policy neuclust --policy cn-ucb --policy linucb --policy uniform --policy oracle
+	@echo "Pictures: results/demo/regret.png and its neighbours; records: results/demo/runs.json"
 
 test: lint
-	$(BIN)/python -m pytest -m "not soak"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not soak" -n $(WORKERS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -28,7 +30,7 @@ soak: $(STAMP)
 venv: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV) || python3 -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 

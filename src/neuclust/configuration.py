@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
@@ -11,6 +12,25 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from neuclust.errors import ConfigError
 
 Config = TypeVar("Config")
+
+
+@functools.cache
+def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
+    """Entries of a record that take one of a few words."""
+    hints = get_type_hints(kind)
+    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
+
+
+def check_choices(config: object) -> None:
+    """Refuse a word that is none of an entry's choices; a record calls this when it is made."""
+    for name, words in _choices(type(config)).items():
+        value = getattr(config, name)
+        if value not in words:
+            close = difflib.get_close_matches(str(value), words, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(
+                f"{type(config).__name__}.{name}: expected one of {', '.join(words)}, got {value!r}{hint}"
+            )
 
 
 def keys(config: object) -> list[str]:

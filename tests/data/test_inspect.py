@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,20 +14,13 @@ import pytest
 
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
+from neuclust.data.offers import Offers
 from neuclust.environments.profiles import profile_environment
+from neuclust.environments.replay import replay_environment
 from neuclust.errors import ConfigError, DataError
-from neuclust.report.inspect import (
-    Inspection,
-    cluster_profiles,
-    distinct_rows,
-    inspect,
-    is_nearly_static,
-    mean_rewards,
-    record,
-    regrets_a_thousand,
-    sentences,
-)
+from neuclust.report.inspect import Inspection, cluster_profiles, distinct_rows, inspect, record, sentences
 from neuclust.report.inspect_figures import figures
+from neuclust.report.inspect_rewards import is_nearly_static, mean_rewards, regrets_a_thousand
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA") or Path(__file__).parents[2] / "../shared/data")
 REAL = SHARED / "movielens-25m.npz"
@@ -160,6 +154,44 @@ def test_pictures_show_what_they_claim(found: Inspection) -> None:
     assert bars == list(found.clusters.sizes)
     legend = [text.get_text() for text in drawn["rewards"].axes[1].get_legend().get_texts()]
     assert any(text.startswith("one slate throughout") for text in legend)
+
+
+def replayed(rounds: int = 60) -> ProfileDataset:
+    """Recorded rounds of 15 of the arms, of which those good at the first feature paid."""
+    dataset = problem(rounds=rounds)
+    arms = [np.sort(np.random.default_rng(t).permutation(120)[: 15 + t % 3]) for t in range(rounds)]
+    paid = (dataset.arms[np.concatenate(arms)].argmax(1) == 0).astype(np.float32)
+    return replace(dataset, offers=Offers(np.cumsum([0, *map(len, arms)]), np.concatenate(arms), paid))
+
+
+def test_a_replay_is_valued_in_hindsight() -> None:
+    dataset = replayed()
+    found = inspect(dataset, rounds=50, slate_size=3, clusters=4)
+    environment = replay_environment(dataset, slate_size=3)
+    played = {tuple(environment.round(t).arm_ids.tolist()): t for t in range(1, 61)}
+    assert dataset.offers is not None
+    for row in (0, 20, 49):
+        dealt = environment.round(played[tuple(dataset.arm_ids[dataset.offers.of(row)[0]].tolist())])
+        assert found.rewards.best[row] == environment.best_expected_reward(dealt)
+    assert found.arms_offered == (15, 16.0, 17)
+    assert found.rewards.mean == pytest.approx(dataset.offers.rewards[: dataset.offers.starts[50]].mean())
+    # payment depends on the arm alone, and the clusters are the features: both find all there is
+    regrets = regrets_a_thousand(found.rewards)
+    assert regrets["static"] == regrets["best cluster"] == 0
+    assert regrets["random"] > 300
+    assert any(sentence.startswith("Real feedback: 15 to 17 arms a round") for sentence in sentences(found))
+    assert any(sentence.startswith("One order of the arms loses 0.000") for sentence in sentences(found))
+    assert record(found)["arms_offered"] == (15, 16.0, 17)
+    legend = [text.get_text() for text in figures(found)["rewards"].axes[1].get_legend().get_texts()]
+    assert any(text.startswith("one order of the arms") for text in legend)
+    with pytest.raises(ConfigError, match="slates of 1 to 15 arms, got 50 and 16"):
+        inspect(dataset, rounds=50, slate_size=16)
+
+
+def test_a_cluster_with_too_few_arms_on_offer_fills_no_slate() -> None:
+    dataset = replayed()
+    found = inspect(dataset, rounds=50, slate_size=8, clusters=4)
+    assert found.rewards.best_cluster.max() == 0
 
 
 def command(*words: object) -> subprocess.CompletedProcess[str]:

@@ -24,6 +24,7 @@ from neuclust.data.yelp_twin import (
     nearest_correlation,
     statistics_of,
     tf_idf,
+    without_plain,
     yelp_twin,
 )
 from neuclust.errors import ConfigError, DataError
@@ -201,3 +202,15 @@ def test_foreign_facts_are_refused(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text("{}")
     with pytest.raises(DataError, match="expected facts with cooccurrence_min40"):
         read_facts(tmp_path / "other.json")
+
+
+def test_without_plain_leaves_out_those_that_list_nothing_else_and_no_others() -> None:
+    whole = yelp_twin(n_restaurants=3000, n_rounds=5)
+    part = without_plain(whole)
+    everywhere = whole.features.index("restaurants")
+    alone = (whole.arms != 0).sum(1) == 1
+    plain = alone & (whole.arms[:, everywhere] == 1)
+    assert 0 < plain.sum() < alone.sum()  # some list one more category that is too rare to be kept
+    assert part.arm_ids.tolist() == whole.arm_ids[~plain].tolist()
+    assert np.array_equal(part.arms, whole.arms[~plain])
+    assert np.array_equal(part.rounds, whole.rounds)

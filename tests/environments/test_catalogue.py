@@ -9,7 +9,8 @@ from neuclust.errors import ConfigError
 
 
 def test_lists_each_problem_with_a_summary() -> None:
-    assert list(ENVIRONMENTS) == ["movielens-twin", "cold-start", "clusters", "bump", "quadratic"]
+    names = ["movielens-twin", "cold-start", "yelp-twin", "yelp-volatile", "clusters", "bump", "quadratic"]
+    assert list(ENVIRONMENTS) == names
     assert all(spec.name == name and spec.summary for name, spec in ENVIRONMENTS.items())
 
 
@@ -79,9 +80,40 @@ def test_an_unknown_name_is_answered_with_the_closest_first(wrong: str, first: s
     assert all(name in message for name in ENVIRONMENTS)
 
 
-def test_refuses_start_ratings_where_there_are_none() -> None:
+def test_replay_is_no_name_but_a_file_and_the_answer_says_how_to_make_it() -> None:
+    with pytest.raises(ConfigError, match=r"neuclust data prepare replay .*neuclust run --data"):
+        build_environment("replay", slate_size=5, horizon=5, seed=0)
+
+
+def test_the_yelp_twin_has_a_static_best_slate_and_the_volatile_one_has_not() -> None:
+    whole = build_environment("yelp-twin", slate_size=5, horizon=40, seed=0)
+    part = build_environment("yelp-volatile", slate_size=5, horizon=40, seed=0)
+    assert (whole.n_arms, whole.dim) == (52_268, 171)
+    assert len(part.round(1).arm_ids) == 250
+    plain = set(whole.arm_ids.tolist()) - set(part.arm_ids.tolist())
+    assert 300 < len(plain) < 600
+    kept = torch.argsort(-whole.average_means(), stable=True)[:5]
+    assert set(kept.tolist()) <= plain
+    losses = []
+    for t in range(1, 41):
+        r = whole.round(t)
+        static = Slate(kept, torch.zeros(5), torch.zeros(5))
+        losses.append(whole.best_expected_reward(r) - whole.expected_reward(r, static))
+    assert sum(losses) < 0.05
+    average = part.average_means()
+    gap = 0.0
+    for t in range(1, 41):
+        r = part.round(t)
+        rows = torch.searchsorted(part.arm_ids, r.arm_ids)
+        static = Slate(torch.argsort(-average[rows])[:5], torch.zeros(5), torch.zeros(5))
+        gap += part.best_expected_reward(r) - part.expected_reward(r, static)
+    assert gap > 1.0
+
+
+@pytest.mark.parametrize("name", ["clusters", "yelp-twin", "yelp-volatile"])
+def test_refuses_start_ratings_where_there_are_none(name: str) -> None:
     with pytest.raises(ConfigError, match="cold-start"):
-        build_environment("clusters", slate_size=5, horizon=5, seed=0, start_ratings=3)
+        build_environment(name, slate_size=5, horizon=5, seed=0, start_ratings=3)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,13 @@ from hypothesis.extra import numpy as arrays
 
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset
-from neuclust.environments.profiles import TanhAffinity, profile_environment, start_profiles
+from neuclust.environments.profiles import (
+    SparseTanhAffinity,
+    TanhAffinity,
+    profile_environment,
+    start_profiles,
+    tanh_affinity,
+)
 from neuclust.errors import ConfigError, DataError
 
 entries = st.one_of(st.just(0.0), st.floats(0.5, 5.0, width=32))
@@ -37,13 +43,25 @@ def naive_mean(profile: np.ndarray, query: np.ndarray) -> float:
 
 
 @settings(deadline=None)
-@given(profiles, queries)
-def test_mean_reward_is_the_papers(arms: np.ndarray, query: np.ndarray) -> None:
-    truth = TanhAffinity.of(torch.from_numpy(arms))
+@pytest.mark.parametrize("form", [TanhAffinity, SparseTanhAffinity])
+@given(arms=profiles, query=queries)
+def test_mean_reward_is_the_papers(form: type, arms: np.ndarray, query: np.ndarray) -> None:
+    truth = form.of(torch.from_numpy(arms))
     means = truth(None, torch.from_numpy(query))
     assert means.tolist() == pytest.approx([naive_mean(profile, query) for profile in arms], abs=1e-12)
     some = torch.tensor([4, 1, 1])
     assert torch.equal(truth(some, torch.from_numpy(query)), means[some])
+
+
+def test_without_a_query_every_feature_counts() -> None:
+    arms = torch.tensor([[4.0, 0.0], [2.0, 4.0]], dtype=torch.float64)
+    for form in (TanhAffinity, SparseTanhAffinity):
+        assert form.of(arms)(None, None).tolist() == pytest.approx([math.tanh(1.0), math.tanh(0.75)])
+
+
+def test_sparse_profiles_get_the_sparse_form() -> None:
+    assert isinstance(tanh_affinity(torch.eye(10)), SparseTanhAffinity)
+    assert isinstance(tanh_affinity(torch.ones(10, 3)), TanhAffinity)
 
 
 def test_the_logistic_form_is_the_tanh_form() -> None:

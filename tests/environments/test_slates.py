@@ -259,3 +259,25 @@ def test_works_without_queries() -> None:
     r = toy.round(9_999)
     assert r.query is None
     assert np.isfinite(toy.score(r, slate(0, 1, 2), toy.play(r, slate(0, 1, 2))).expected)
+
+
+def test_average_means_are_over_all_rounds_and_arms_whoever_is_offered() -> None:
+    every, some = environment(horizon=30), environment(horizon=30, arms_per_round=5)
+    expected = torch.stack([every.means(every.round(t)) for t in range(1, 31)]).mean(0)
+    assert torch.allclose(every.average_means(), expected, atol=1e-14)
+    assert torch.equal(every.average_means(), some.average_means())
+
+
+def test_average_means_are_computed_once_and_where_nothing_is_asked_from_one_round() -> None:
+    truth = Truth()
+    toy = environment(means_of=truth, queries=None)
+    first = toy.average_means()
+    assert truth.asked == 1
+    assert toy.average_means() is first
+    assert torch.equal(first, toy.means(toy.round(3)))
+
+
+@pytest.mark.parametrize("truths", [{"means_of": None}, {"recorded": lambda t: (torch.arange(N), torch.ones(N))}])
+def test_refuses_two_truths_and_none(truths: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="either means_of or recorded"):
+        environment(**truths)

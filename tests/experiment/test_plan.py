@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, load_dataset
+from neuclust.data.offers import Offers
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant, parse_contestants
 from neuclust.experiment.plan import Problem, make_plan
@@ -91,7 +93,7 @@ def test_settings_change_what_is_built(small: Path) -> None:
         ({"arms_per_round": 31}, "uniform", "1 to 30 arms offered"),
         ({}, "unifrom", "did you mean uniform"),
         ({}, "neuclust:papper", "did you mean paper"),
-        ({"arms_per_round": 20}, "neuclust", "22 clusters for 20 arms a round"),
+        ({"arms_per_round": 20}, "neuclust:paper", "22 clusters for 20 arms a round"),
     ],
 )
 def test_what_cannot_be_played_is_refused(small: Path, problem: dict[str, object], policy: str, complaint: str) -> None:
@@ -102,3 +104,45 @@ def test_what_cannot_be_played_is_refused(small: Path, problem: dict[str, object
 def test_catalogue_problems_run_a_thousand_rounds_unless_told() -> None:
     assert make_plan(Problem(env="bump"), parse_contestants(["uniform"]), [0]).rounds == 1000
     assert make_plan(Problem(env="bump", rounds=1500), parse_contestants(["uniform"]), [0]).rounds == 1500
+
+
+@pytest.fixture
+def replay(small: Path) -> Path:
+    """The same file with a record of 8 of the 30 arms in each of its 40 rounds, half of which paid."""
+    arms = np.concatenate([np.sort(stream(0, "plan offers", t).permutation(30)[:8]) for t in range(40)])
+    offers = Offers(np.arange(0, 321, 8), arms, np.tile([0.0, 1.0], 160).astype(np.float32))
+    path = small.with_name("replay.npz")
+    replace(load_dataset(small), offers=offers).save(path)
+    return path
+
+
+def test_a_file_with_recorded_offers_is_played_back(replay: Path) -> None:
+    plan = make_plan(Problem(data=replay, slate_size=4, rounds=30), parse_contestants(["uniform"]), [0, 1])
+    environments = [environment for _, environment, _ in plan.matches()]
+    for environment in environments:
+        round = environment.round(3)
+        assert environment.means(round).tolist() == [0.0, 1.0] * 4
+        assert environment.best_expected_reward(round) == 1.0
+    assert (plan.rounds, plan.problem.name) == (30, "replay")
+    first, second = ([e.round(t).arm_ids.tolist() for t in range(1, 31)] for e in environments)
+    assert first != second
+
+
+def test_the_reward_of_a_replay_can_be_chosen(replay: Path) -> None:
+    plan = make_plan(Problem(data=replay, slate_size=8, slate_reward="mean"), parse_contestants(["oracle"]), [0])
+    environment = plan.environment(0)
+    assert environment.best_expected_reward(environment.round(1)) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"arms_per_round": 5}, "--arms-per-round: expected none with .*replay.npz"),
+        ({"start_ratings": 5}, "--start-ratings: expected none with .*replay.npz"),
+        ({"slate_size": 9}, "1 to the 8 arms of the smallest round"),
+        ({"rounds": 41}, "at most the 40 rounds it holds"),
+    ],
+)
+def test_what_cannot_be_played_back_is_refused(replay: Path, options: dict[str, int], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        make_plan(Problem(data=replay, **options), parse_contestants(["uniform"]), [0])  # type: ignore[arg-type]

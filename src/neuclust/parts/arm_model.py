@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
@@ -47,6 +48,7 @@ class NetworkConfig:
     output_scale: Literal["root-width", "one"] = "root-width"
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"network: expected width and depth of at least 1, got {self.width} and {self.depth}")
 

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from neuclust.configuration import check_choices
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import cluster_table, top_of_clusters
@@ -39,6 +40,7 @@ class ClusteringConfig:
     noise: Literal["nearest", "own"] = "nearest"
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
             raise ConfigError(
                 "clustering: expected count, max_iter and n_init of at least 1, got "

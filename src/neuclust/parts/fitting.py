@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from neuclust.configuration import check_choices
 from neuclust.errors import ConfigError
 from neuclust.kernels.training import (
     Descent,
@@ -47,6 +48,7 @@ class TrainingConfig:
     engine: Literal["auto", "library"] = "auto"  # auto: one compiled loop where it serves (kernels/fused.py)
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if self.steps < 0 or self.train_every < 1 or self.batch_size < 1:
             raise ConfigError(
                 "training: expected steps >= 0, train_every >= 1 and batch_size >= 1, got "

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from neuclust.configuration import check_choices
 from neuclust.errors import ConfigError
 
 
@@ -27,6 +28,7 @@ class ScheduleConfig:
     c_gamma_3: float = 1.0
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if not self.gamma >= 0:
             raise ConfigError(f"schedule.gamma: expected a number of at least 0, got {self.gamma}")
         if not 0 < self.confidence < 1:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
@@ -19,6 +20,9 @@ from neuclust.persistence import save_policy
 class CombinatorialNeuralConfig:
     arms: ArmModelConfig = field(default_factory=ArmModelConfig)
     tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        check_choices(self)
 
 
 class CombinatorialNeuralUCB:

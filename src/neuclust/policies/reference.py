@@ -99,7 +99,7 @@ class Static:
         self._ids, self._averages = torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
         if averages is not None:
             order = torch.argsort(averages[0])
-            self._ids, self._averages = averages[0][order], averages[1]
+            self._ids, self._averages = averages[0][order], averages[1][order]
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
