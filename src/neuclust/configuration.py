@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from neuclust.errors import ConfigError
 
@@ -15,15 +15,15 @@ Config = TypeVar("Config")
 
 
 @functools.cache
-def _choices(kind: type) -> dict[str, tuple[Any, ...]]:
-    """Entries of a record that take one of a few words."""
+def _choices(kind: Hashable) -> dict[str, tuple[Any, ...]]:
+    """Entries of a kind of record that take one of a few words."""
     hints = get_type_hints(kind)
     return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
 
 
 def check_choices(config: object) -> None:
     """Refuse a word that is none of an entry's choices; a record calls this when it is made."""
-    for name, words in _choices(type(config)).items():
+    for name, words in _choices(cast("Hashable", type(config))).items():
         value = getattr(config, name)
         if value not in words:
             close = difflib.get_close_matches(str(value), words, n=1)

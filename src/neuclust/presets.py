@@ -42,6 +42,9 @@ class Problem(Protocol):
     def arm_ids(self) -> Tensor: ...
 
     @property
+    def profiles(self) -> Tensor: ...
+
+    @property
     def counts(self) -> Tensor | None: ...
 
     def means(self, round: Round) -> Tensor: ...
@@ -177,7 +180,8 @@ def _plain(kind: Callable[..., Policy]) -> Callable[[Any, Problem, int], Policy]
 
 def _neuclust(config: NeUClustConfig, problem: Problem, seed: int) -> Policy:
     counts = None if config.tracker is None or problem.counts is None else (problem.arm_ids, problem.counts)
-    return NeUClust(config, problem.dim, problem.slate_size, seed, counts=counts)
+    catalogue = (problem.arm_ids, problem.profiles)
+    return NeUClust(config, problem.dim, problem.slate_size, seed, catalogue=catalogue, counts=counts)
 
 
 def _oracle(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
@@ -261,7 +265,8 @@ _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
 
 
 def load_policy(directory: Path, **parts: Any) -> Policy:
-    """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=` or the oracle's `means=`."""
+    """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=`, the oracle's `means=`, and
+    `catalogue=` where the policy had not been updated yet."""
     manifest, state = read_state(directory)
     if manifest.get("policy") not in _CLASSES:
         raise StateError(

@@ -32,7 +32,6 @@ ARRAYS = {
         (["--slate-size", "61"], ["slate size from 1 to the 60 arms", "got 61"]),
         (["--slate-size", "9", "--arms-per-round", "8"], ["got 9"]),
         (["--policy", "neuclust", "--clusters", "61"], ["61 clusters", "60 arms", "--clusters"]),
-        (["--policy", "neuclust", "--arms-per-round", "10"], ["22 clusters", "10 arms"]),
         (["--rounds", "301"], ["at most the 300 rounds", "got 301"]),
         (["--rounds", "0"], ["--rounds"]),
         (["--seeds", "0"], ["--seeds"]),

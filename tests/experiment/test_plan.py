@@ -93,7 +93,6 @@ def test_settings_change_what_is_built(small: Path) -> None:
         ({"arms_per_round": 31}, "uniform", "1 to 30 arms offered"),
         ({}, "unifrom", "did you mean uniform"),
         ({}, "neuclust:papper", "did you mean paper"),
-        ({"arms_per_round": 20}, "neuclust:paper", "22 clusters for 20 arms a round"),
     ],
 )
 def test_what_cannot_be_played_is_refused(small: Path, problem: dict[str, object], policy: str, complaint: str) -> None:

@@ -370,3 +370,30 @@ def test_literal_training_that_blows_up_is_counted_and_still_gives_whole_slates(
         policy.update(round, slate, environment.play(round, slate))
     largest = max(float(w.abs().max()) for w in policy.arms.net.weights)  # type: ignore[attr-defined]
     assert policy.failed_trainings > 0 or largest > 1e3  # type: ignore[attr-defined]
+
+
+# --- volatile arms --------------------------------------------------------------------------------------------
+
+
+def test_the_whole_catalogue_is_clustered_though_rounds_offer_few_arms() -> None:
+    environment = small_environment(arms_per_round=6)
+    config = replace(sized("default"), clustering=ClusteringConfig(count=8, small="skip"))  # more than are offered
+    catalogue = (environment.arm_ids, environment.profiles)
+    policy = NeUClust(config, DIM, K, catalogue=catalogue)
+    play(policy, environment, range(1, 11))
+    assert policy.clusters.settled is not None
+    assert len(policy.clusters.settled.labels) == 48
+    with pytest.raises(ConfigError, match="8 clusters for 6 arms"):  # the first round alone could not be
+        NeUClust(config, DIM, K).select(environment.round(1))
+
+
+def test_an_arm_outside_the_catalogue_joins_the_nearest_cluster() -> None:
+    environment = small_environment()
+    ids, profiles = environment.arm_ids, environment.profiles
+    policy = NeUClust(sized("default"), DIM, K, catalogue=(ids[:40], profiles[:40]))
+    full = policy.clusters.partition(environment.round(1))
+    fitted = policy.clusters.partition(replace(environment.round(1), arm_ids=ids[:40], profiles=profiles[:40]))
+    centres = torch.stack([profiles[:40][fitted.labels == c].mean(0) for c in range(len(fitted.names))])
+    nearest = torch.cdist(profiles[40:], centres).argmin(1)
+    assert torch.equal(full.labels[:40], fitted.labels)
+    assert torch.equal(full.labels[40:], nearest)

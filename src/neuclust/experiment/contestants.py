@@ -35,11 +35,11 @@ class Contestant:
     def check(self, environment: SlateEnvironment) -> None:
         """Refuse what cannot work on this problem, without building anything."""
         clustering = self.clustering
-        offered = len(environment.round(1).arm_ids)
-        if clustering is not None and clustering.method != "hdbscan" and clustering.count > offered:
+        arms = environment.n_arms
+        if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
             raise ConfigError(
                 f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
-                f"{offered} arms a round; lower --clusters"
+                f"{arms} arms; lower --clusters"
             )
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:

@@ -112,21 +112,33 @@ def _ordered(positions: Tensor, scores: Tensor, rank: Tensor) -> Tensor:
 
 
 class ClusterMap:
-    """Which cluster an arm belongs to; offline it is settled by the first round, online it follows profiles."""
+    """Which cluster an arm belongs to; offline it is settled by the first update, online it follows profiles.
 
-    def __init__(self, config: ClusteringConfig, slate_size: int, clusterer: Clusterer | None = None) -> None:
-        self.config, self.slate_size, self.clusterer = config, slate_size, clusterer
+    Offline, all arms of `catalogue` = (arm ids, profiles) are clustered, or those of the first round where there is
+    no catalogue; arms that were not there join the nearest centroid.
+    """
+
+    def __init__(
+        self,
+        config: ClusteringConfig,
+        slate_size: int,
+        clusterer: Clusterer | None = None,
+        catalogue: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        self.config, self.slate_size, self.clusterer, self.catalogue = config, slate_size, clusterer, catalogue
         self.settled: Clusters | None = None
         self._ids = torch.zeros(0, dtype=torch.int64)  # arms of the settled clusters, ascending
-        self._fitted: tuple[Tensor, Clusters] | None = None  # profiles last clustered, and the result
-        self._usable: tuple[Clusters, Partition] | None = None  # the same for the clusters last made usable
+        self._fitted: tuple[Tensor, Tensor, Clusters] | None = None  # profiles last clustered, ids, clusters by id
+        self._usable: tuple[Clusters, Partition] | None = None  # the clusters last made usable
 
     def partition(self, round: Round, refit: bool = False) -> Partition:
         """The round's arms in clusters of at least K; `refit` clusters these profiles anew (online)."""
-        if self.settled is None or refit or self.config.on == "masked":
-            clusters = self._fit(round)
+        if self.config.on == "masked":
+            clusters = fit_clusters(active_contexts(round), self.config, self.clusterer)
+        elif self.settled is None or refit:
+            clusters = _assign(round, *self._fit(round, refit))
         else:
-            clusters = self._assign(round, self.settled)
+            clusters = _assign(round, self._ids, self.settled)
         if self._usable is None or self._usable[0] is not clusters:
             self._usable = (clusters, usable(clusters, self.slate_size, self.config.small))
         return self._usable[1]
@@ -135,32 +147,19 @@ class ClusterMap:
         """Keep the clusters this round was played with: for good offline, as the next start online."""
         if self.config.on == "masked" or (self.settled is not None and not refit):
             return
-        clusters = self._fit(round)
-        order = torch.argsort(round.arm_ids, stable=True)
-        ascending = torch.equal(order, torch.arange(len(order)))
-        self.settled = clusters if ascending else Clusters(clusters.labels[order], clusters.centroids)
-        self._ids = round.arm_ids[order].clone()
+        self._ids, self.settled = self._fit(round, refit)
         self._fitted = None if refit else self._fitted  # the next fit starts from these centroids
 
-    def _fit(self, round: Round) -> Clusters:
-        """Clusters of this round; those of the same tensor again are not computed twice."""
-        if self.config.on == "masked":
-            return fit_clusters(active_contexts(round), self.config, self.clusterer)
-        if self._fitted is None or self._fitted[0] is not round.profiles:
+    def _fit(self, round: Round, refit: bool) -> tuple[Tensor, Clusters]:
+        """Arm ids, ascending, and their clusters; those of the same tensor again are not computed twice."""
+        known = self.catalogue if self.catalogue is not None and not refit else (round.arm_ids, round.profiles)
+        ids, profiles = known
+        if self._fitted is None or self._fitted[0] is not profiles:
             start = self.settled.centroids if self.settled is not None and self.config.warm else None
-            self._fitted = (round.profiles, fit_clusters(round.profiles, self.config, self.clusterer, start))
-        return self._fitted[1]
-
-    def _assign(self, round: Round, settled: Clusters) -> Clusters:
-        """Known arms keep their cluster; arms never seen join the nearest centroid."""
-        if torch.equal(round.arm_ids, self._ids):
-            return settled
-        place = torch.searchsorted(self._ids, round.arm_ids).clamp(max=len(self._ids) - 1)
-        known = self._ids[place] == round.arm_ids
-        labels = settled.labels[place]
-        if not bool(known.all()):
-            labels = torch.where(known, labels, nearest(round.profiles, settled.centroids))
-        return Clusters(labels, settled.centroids)
+            clusters = fit_clusters(profiles, self.config, self.clusterer, start)
+            order = torch.argsort(ids, stable=True)
+            self._fitted = (profiles, ids[order], Clusters(clusters.labels[order], clusters.centroids))
+        return self._fitted[1:]
 
     def state_dict(self) -> dict[str, Tensor]:
         if self.settled is None:
@@ -172,6 +171,18 @@ class ClusterMap:
         if "centroids" in state:
             self._ids = state["ids"].clone()
             self.settled = Clusters(state["labels"].clone(), state["centroids"].clone())
+
+
+def _assign(round: Round, ids: Tensor, clusters: Clusters) -> Clusters:
+    """The round's arms: known ones keep their cluster, others join the nearest centroid; ids (n,) ascend."""
+    if torch.equal(round.arm_ids, ids):
+        return clusters
+    place = torch.searchsorted(ids, round.arm_ids).clamp(max=len(ids) - 1)
+    known = ids[place] == round.arm_ids
+    labels = clusters.labels[place]
+    if not bool(known.all()):
+        labels = torch.where(known, labels, nearest(round.profiles, clusters.centroids))
+    return Clusters(labels, clusters.centroids)
 
 
 def fit_clusters(

@@ -57,8 +57,9 @@ class NeUClustConfig:
 class NeUClust:
     """Neural arm model with exact widths, clusters, and a monotone slate model.
 
-    `clusterer` may be any object with `fit_predict`; `counts` = (arm ids, (N, d) counts) are the observations
-    behind the shown profiles, for the online variant.
+    `clusterer` may be any object with `fit_predict`; `catalogue` = (arm ids, profiles) are all arms there are, where a
+    round offers only some of them; `counts` = (arm ids, (N, d) counts) are the observations behind the shown profiles,
+    for the online variant.
     """
 
     name = "neuclust"
@@ -72,11 +73,12 @@ class NeUClust:
         seed: int = 0,
         *,
         clusterer: Clusterer | None = None,
+        catalogue: tuple[Tensor, Tensor] | None = None,
         counts: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
-        self.clusters = ClusterMap(config.clustering, slate_size, clusterer)
+        self.clusters = ClusterMap(config.clustering, slate_size, clusterer, catalogue)
         self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
         self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None
 
