@@ -198,5 +198,5 @@ def test_restart_forgets_where_training_stood() -> None:
     "change", [{"width": 0}, {"depth": 0}, {"transform": "relu"}, {"weight": -1.0}, {"weight": math.nan}]
 )
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="(?i)slate"):
+    with pytest.raises(ConfigError, match=r"(?i)slate"):
         SlateModelConfig(**change)
