@@ -16,6 +16,7 @@ from neuclust.errors import DataError
 SCHEMA = 1
 
 Curve = tuple[tuple[int, float], ...]
+Choices = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class RunRecord:
     realised_regret: float = 0.0
     mean_gap: float = 0.0
     reward_curve: Curve = ()  # (t, expected reward so far)
+    chosen_clusters: Choices = ()  # the cluster played in every round, for policies that play one
     rounds_asked: int = 0
     interrupted: bool = False
     failed_trainings: int = 0  # fits of a network that ended in NaN or found no step that helped
@@ -56,6 +58,7 @@ class RunRecord:
         row = asdict(self)
         row["curve"] = [list(point) for point in self.curve]
         row["reward_curve"] = [list(point) for point in self.reward_curve]
+        row["chosen_clusters"] = list(self.chosen_clusters)
         return row
 
 
@@ -161,6 +164,12 @@ def _curve(value: object, where: str) -> Curve:
     return tuple((_whole(t, where), _number(y, where)) for t, y in value)
 
 
+def _choices(value: object, where: str) -> Choices:
+    if not isinstance(value, list):
+        raise _refuse(where, "a list of cluster numbers", value)
+    return tuple(_whole(number, where) for number in value)
+
+
 # By the annotation of a column of RunRecord, so that a new column is checked without a second list.
 _READERS: dict[str, Callable[[object, str], Any]] = {
     "str": _text,
@@ -169,6 +178,7 @@ _READERS: dict[str, Callable[[object, str], Any]] = {
     "bool": _flag,
     "int | None": _optional_whole,
     "Curve": _curve,
+    "Choices": _choices,
     "Mapping[str, str]": _mapping,
     "Mapping[str, str | int | None]": _mapping,
 }

@@ -57,6 +57,7 @@ class Tally:
     update_seconds: float = 0.0
     curve: list[tuple[int, float]] = field(default_factory=list)
     reward_curve: list[tuple[int, float]] = field(default_factory=list)
+    chosen_clusters: list[int] = field(default_factory=list)
 
     def add(self, score: RoundScore) -> None:
         """Count one more round."""
@@ -118,6 +119,8 @@ def run(
         tally.update_seconds += perf_counter() - paid
         tally.select_seconds += selected - asked
         tally.add(environment.score(round, slate, feedback))
+        if slate.cluster is not None:
+            tally.chosen_clusters.append(slate.cluster)
         if on_round is not None:
             on_round(tally)
     tally.mark()  # an interrupted run ends off the grid
@@ -131,6 +134,7 @@ def _record(
     row = asdict(label) | asdict(tally)
     row["env"] = label.env or environment.name
     row["curve"], row["reward_curve"] = tuple(tally.curve), tuple(tally.reward_curve)
+    row["chosen_clusters"] = tuple(tally.chosen_clusters)
     return RunRecord(
         **row,
         seed=seed,
