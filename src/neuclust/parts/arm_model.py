@@ -99,7 +99,7 @@ class ArmModel:
     def gamma(self) -> float:
         """γ_{t−1} for the coming round."""
         training, confidence = self.config.training, self.config.confidence
-        step = training.step if training.step is not None else 1e-3
+        step = training.step if training.step is not None else 1e-3  # the paper's, for Eq. 8 alone
         shrink = self.history.observations if training.loss_norm == "mean" else 1
         return exploration(
             self.config.schedule,
