@@ -1,3 +1,34 @@
-"""neuclust: choose K of many, again and again, and learn from what happens."""
+"""neuclust: choose K of many, again and again, and learn from what happens.
+
+The names below load what they need when they are first used, so that `import neuclust` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neuclust.data.dataset import load_dataset
+    from neuclust.environments.catalogue import build_environment
+    from neuclust.environments.profiles import profile_environment
+    from neuclust.presets import build_policy
+    from neuclust.presets import load_policy as load
 
 __version__ = "0.1.0"
+__all__ = ["build_environment", "build_policy", "load", "load_dataset", "profile_environment"]
+
+_HOMES = {
+    "build_environment": ("neuclust.environments.catalogue", "build_environment"),
+    "build_policy": ("neuclust.presets", "build_policy"),
+    "load": ("neuclust.presets", "load_policy"),
+    "load_dataset": ("neuclust.data.dataset", "load_dataset"),
+    "profile_environment": ("neuclust.environments.profiles", "profile_environment"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'neuclust' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)
