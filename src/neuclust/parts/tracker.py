@@ -43,23 +43,32 @@ class ProfileTracker:
         self._counts_of: dict[int, Tensor] = {}
         if counts is not None:
             self._counts_of = dict(zip(counts[0].tolist(), counts[1].to(torch.float64), strict=True))
+        # shown profiles, arm ids and the tracked profiles made of them: the same tensor until something is learned,
+        # so that `select` and `update` of one round share what was computed from it
+        self._view: tuple[Tensor, Tensor, Tensor] | None = None
         self._ids = torch.zeros(0, dtype=torch.int64)
         self._sums = torch.zeros(0, dim, dtype=torch.float64)
         self._counts = torch.zeros(0, dim, dtype=torch.float64)
 
     def view(self, round: Round) -> Round:
         """The round as the policy sees it: tracked profiles in place of the shown ones."""
+        if self._view is None or self._view[0] is not round.profiles or self._view[1] is not round.arm_ids:
+            self._view = (round.profiles, round.arm_ids, self._tracked(round))
+        return replace(round, profiles=self._view[2])
+
+    def _tracked(self, round: Round) -> Tensor:
         rows, entries = self._known(round)
         if len(rows) == 0:
-            return round
+            return round.profiles
         profiles = round.profiles.clone()
         counts = self._counts[entries]
         tracked = torch.where(counts > 0, self._sums[entries] / counts.clamp(min=1e-12), 0.0)
         profiles[rows] = tracked.to(profiles.dtype)
-        return replace(round, profiles=profiles)
+        return profiles
 
     def observe(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         """Move the profiles of the played arms whose reward was seen, on the features that were asked for."""
+        self._view = None
         asked = torch.ones(round.profiles.shape[1]) if round.query is None else (round.query != 0)
         asked = asked.to(torch.float64) * self.config.weight
         for position, reward in zip(slate.positions.tolist(), feedback.arm_rewards.tolist(), strict=True):
@@ -98,6 +107,7 @@ class ProfileTracker:
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self._view = None
         self._ids, self._sums, self._counts = (state[name].clone() for name in ("ids", "sums", "counts"))
         if "start_ids" in state:
             self._counts_of = dict(zip(state["start_ids"].tolist(), state["start_counts"].clone(), strict=True))
