@@ -10,7 +10,7 @@ WORKERS ?= 2
 run: $(STAMP)
 	$(BIN)/neuclust run --env movielens-twin --rounds 300 --seeds 3 --out results/demo \
 		--policy neuclust --policy cn-ucb --policy linucb --policy uniform --policy oracle
-	@echo "Pictures: results/demo/regret.png and its neighbours; records: results/demo/runs.json"
+	$(BIN)/neuclust report results/demo
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not soak" -n $(WORKERS)

@@ -55,6 +55,12 @@ BENCHMARKS = {
         full=(),
         quick=("--ratings", "1000000", "--reviews", "200000"),
     ),
+    "sweep-overhead": Benchmark(
+        "throughput of a sweep with two workers against two processes of `neuclust run`",
+        "benchmarks.sweep_overhead",
+        full=(),
+        quick=("--seeds", "2", "--rounds", "100"),
+    ),
 }
 
 

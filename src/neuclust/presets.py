@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from neuclust.configuration import from_mapping, with_setting
-from neuclust.core import Policy, Round
+from neuclust.core import Policy, Round, Slate
 from neuclust.errors import ConfigError, StateError
 from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
@@ -23,8 +23,16 @@ from neuclust.parts.schedules import ScheduleConfig
 from neuclust.parts.slate_model import SlateModelConfig
 from neuclust.parts.tracker import TrackerConfig
 from neuclust.persistence import read_state
+from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
+from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
+from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS, CombinatorialSamplingConfig
+from neuclust.policies.counts import CountConfig, CountUCB
+from neuclust.policies.cubes import CubeBandit, CubeConfig
+from neuclust.policies.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
 from neuclust.policies.linear import LinearConfig, SharedLinUCB
+from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
+from neuclust.policies.linear_sampling import LinearSamplingConfig, LinearTS
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
 from neuclust.policies.reference import Oracle, ReferenceConfig, Static, Uniform
 
@@ -49,6 +57,8 @@ class Problem(Protocol):
 
     def means(self, round: Round) -> Tensor: ...
 
+    def expected_reward(self, round: Round, slate: Slate) -> float: ...
+
     def average_means(self) -> Tensor: ...
 
 
@@ -72,6 +82,8 @@ _PAPER_ARMS = ArmModelConfig(
     schedule=ScheduleConfig("constant", gamma=1.0),
     training=TrainingConfig(step=1e-3),
 )
+
+_DIAGONAL_ARMS = replace(_DEFAULT_ARMS, confidence=ConfidenceConfig(form="diagonal"))
 
 _LITERAL_ARMS = replace(
     _PAPER_ARMS,
@@ -163,6 +175,11 @@ _CN_UCB = {
 }
 
 
+_DISCRETE = {
+    "default": CubeConfig(EncoderConfig("scale", rho=5.0)),  # entries of ratings fill [0, 1]
+    "authors-ml": CubeConfig(EncoderConfig("raw"), clip=False),  # eleven cubes an axis, not two
+}
+
 # MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
 _RATING_TRACKER = TrackerConfig(liked=4.4, disliked=2.8, weight=1.0)
 
@@ -188,6 +205,11 @@ def _oracle(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
     return Oracle(config, problem.dim, problem.slate_size, seed, means=problem.means)
 
 
+def _cluster_oracle(config: ClusterOracleConfig, problem: Problem, seed: int) -> Policy:
+    means, value, catalogue = problem.means, problem.expected_reward, (problem.arm_ids, problem.profiles)
+    return ClusterOracle(config, problem.dim, problem.slate_size, seed, means=means, value=value, catalogue=catalogue)
+
+
 def _static(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
     averages = (problem.arm_ids, problem.average_means())
     return Static(config, problem.dim, problem.slate_size, seed, averages=averages)
@@ -209,9 +231,65 @@ POLICIES: dict[str, PolicySpec] = {
         PolicySpec(
             "linucb", "one shared linear model (C2UCB), top K", {"default": LinearConfig()}, _plain(SharedLinUCB)
         ),
+        PolicySpec(
+            "cn-ts",
+            "the same arm model, global top K of the largest of M posterior samples",
+            {"default": CombinatorialSamplingConfig(_DEFAULT_ARMS)},
+            _plain(CombinatorialNeuralTS),
+        ),
+        PolicySpec(
+            "neural-ucb",
+            "NeuralUCB: the same arm model with a diagonal covariance, top K",
+            {"default": CombinatorialNeuralConfig(_DIAGONAL_ARMS)},
+            _plain(CombinatorialNeuralUCB),
+        ),
+        PolicySpec(
+            "neural-ts",
+            "NeuralTS: one sample an arm with a diagonal covariance, top K",
+            {"default": CombinatorialSamplingConfig(_DIAGONAL_ARMS, samples=1)},
+            _plain(CombinatorialNeuralTS),
+        ),
+        PolicySpec(
+            "epsilon-greedy",
+            "the same arm model without widths: a random slate with chance c/t, else the top K",
+            {"default": EpsilonGreedyConfig(_DIAGONAL_ARMS)},
+            _plain(EpsilonGreedy),
+        ),
+        PolicySpec(
+            "linucb-disjoint",
+            "a linear model for every arm (K-LinUCB), top K",
+            {"default": ArmwiseLinearConfig(EncoderConfig("raw"))},
+            _plain(ArmwiseLinUCB),
+        ),
+        PolicySpec(
+            "linucb-hybrid",
+            "a shared linear model and one for every arm, top K",
+            {"default": ArmwiseLinearConfig(EncoderConfig("scale", rho=5.0), shared=True)},
+            _plain(ArmwiseLinUCB),
+        ),
+        PolicySpec(
+            "lin-ts",
+            "one shared linear model, top K of one posterior draw a round",
+            {"default": LinearSamplingConfig()},
+            _plain(LinearTS),
+        ),
+        PolicySpec("cc-mab", "mean rewards of equal cubes of the context space", _DISCRETE, _plain(CubeBandit)),
+        PolicySpec(
+            "acc-ucb",
+            "mean rewards of cells that are refined where arms are played, top K",
+            {"default": AdaptiveCellConfig()},
+            _plain(AdaptiveCellUCB),
+        ),
+        PolicySpec("cucb", "every arm's own mean reward, no contexts", {"default": CountConfig()}, _plain(CountUCB)),
         PolicySpec("uniform", "a slate at random", {"default": ReferenceConfig()}, _plain(Uniform)),
         PolicySpec(
             "static", "knows the average means: one slate for all rounds", {"default": ReferenceConfig()}, _static
+        ),
+        PolicySpec(
+            "cluster-oracle",
+            "knows every mean: the best slate inside one cluster",
+            {"default": ClusterOracleConfig(ClusteringConfig(count=15))},
+            _cluster_oracle,
         ),
         PolicySpec("oracle", "knows every mean: the regret of 0", {"default": ReferenceConfig()}, _oracle),
     )
@@ -258,6 +336,14 @@ _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
     "neuclust": (NeUClustConfig, NeUClust),
     "cn-ucb": (CombinatorialNeuralConfig, CombinatorialNeuralUCB),
     "linucb": (LinearConfig, SharedLinUCB),
+    "cn-ts": (CombinatorialSamplingConfig, CombinatorialNeuralTS),
+    "epsilon-greedy": (EpsilonGreedyConfig, EpsilonGreedy),
+    "linucb-disjoint": (ArmwiseLinearConfig, ArmwiseLinUCB),
+    "lin-ts": (LinearSamplingConfig, LinearTS),
+    "cc-mab": (CubeConfig, CubeBandit),
+    "acc-ucb": (AdaptiveCellConfig, AdaptiveCellUCB),
+    "cucb": (CountConfig, CountUCB),
+    "cluster-oracle": (ClusterOracleConfig, ClusterOracle),
     "uniform": (ReferenceConfig, Uniform),
     "static": (ReferenceConfig, Static),
     "oracle": (ReferenceConfig, Oracle),
@@ -265,8 +351,8 @@ _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
 
 
 def load_policy(directory: Path, **parts: Any) -> Policy:
-    """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=`, the oracle's `means=`, and
-    `catalogue=` where the policy had not been updated yet."""
+    """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=`, the oracles' `means=`
+    and `value=`, and `catalogue=` where the policy had not been updated yet."""
     manifest, state = read_state(directory)
     if manifest.get("policy") not in _CLASSES:
         raise StateError(

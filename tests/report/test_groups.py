@@ -10,4 +10,4 @@ from neuclust.report.groups import Contender
 
 @pytest.mark.parametrize("name", list(POLICIES))
 def test_policies_that_know_the_truth_are_references(name: str) -> None:
-    assert Contender(name, "default", "", ()).knows_truth == (name in ("oracle", "static"))
+    assert Contender(name, "default", "", ()).knows_truth == (name in ("oracle", "cluster-oracle", "static"))

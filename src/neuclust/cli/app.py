@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neuclust import __version__
-from neuclust.cli import data, listing, run
+from neuclust.cli import compare, data, listing, report, run, sweep, tune
 
 app = typer.Typer(
     help="Choose K of many, again and again, and learn: neural combinatorial clustered bandits.",
@@ -16,6 +16,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("run")(run.run)
+app.command("report")(report.report)
+app.command("sweep")(sweep.sweep)
+app.command("compare")(compare.compare)
+app.command("tune")(tune.tune)
 app.command("policies")(listing.policies)
 app.command("envs")(listing.envs)
 app.add_typer(data.app, name="data")

@@ -133,7 +133,7 @@ def run(
     names = policy or ["neuclust"]
     if save is not None and len(names) > 1:
         raise ConfigError(f"--save: expected one policy to keep, got {len(names)}; give one --policy with it")
-    _limit_threads(threads)
+    limit_threads(threads)
     from neuclust.cli.session import execute
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.plan import DEFAULT_ENV, Problem, make_plan
@@ -144,7 +144,7 @@ def run(
     raise typer.Exit(execute(plan, Outputs(out, json, plot, save), quiet))
 
 
-def _limit_threads(threads: int) -> None:
+def limit_threads(threads: int) -> None:
     """Before the libraries load: most read these once, at import."""
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ[name] = str(threads)

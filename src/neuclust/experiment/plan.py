@@ -74,7 +74,7 @@ def make_plan(problem: Problem, contestants: Sequence[Contestant], seeds: Sequen
     """Open the problem and try every contestant on it; whatever cannot work is refused here."""
     if problem.slate_reward is not None:
         parse_reward(problem.slate_reward, problem.slate_size)
-    environment_of, rounds = _open(problem)
+    environment_of, rounds = open_problem(problem)
     first = environment_of(seeds[0])
     for contestant in contestants:
         contestant.check(first)
@@ -82,11 +82,14 @@ def make_plan(problem: Problem, contestants: Sequence[Contestant], seeds: Sequen
     return Plan(problem, tuple(contestants), tuple(seeds), rounds, environment_of)
 
 
-def _open(problem: Problem) -> tuple[Callable[[int], SlateEnvironment], int]:
+def open_problem(
+    problem: Problem, dataset: ProfileDataset | None = None
+) -> tuple[Callable[[int], SlateEnvironment], int]:
+    """How each seed's environment is made, and how many rounds it is played; `dataset` where the file was read."""
     if problem.data is None:
         rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
         return lambda seed: _from_catalogue(problem, rounds, seed), rounds
-    dataset = load_dataset(problem.data)
+    dataset = load_dataset(problem.data) if dataset is None else dataset
     if dataset.offers is not None:
         _refuse_simulation(problem)
     held = len(dataset.rounds)

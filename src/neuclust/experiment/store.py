@@ -12,6 +12,7 @@ DuckDB, Polars and pandas read `DIR/runs/*.parquet` as one table.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MARK = "store.json"
+ROOMS = ("runs", "curves", "clusters")
 _BESIDE = ("curve", "reward_curve", "chosen_clusters")  # not columns of the table of runs
 _AS_JSON = ("settings", "problem")
 
@@ -41,13 +43,13 @@ def open_store(folder: Path, make: bool = False) -> None:
             raise DataError(
                 f"{folder}: expected a folder of records ({MARK} inside), found none; `neuclust sweep` makes it"
             )
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if folder.exists() and (not folder.is_dir() or _holds_files(folder)):
             raise DataError(
                 f"{folder}: expected a new or empty folder or a store of records, found other files; name another"
             )
-        for name in ("runs", "curves", "clusters"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         write_text(mark, json.dumps({"format": FORMAT, "neuclust": __version__}) + "\n")
+        _make_rooms(folder)
         return
     try:
         found = json.loads(mark.read_text())["format"]
@@ -58,6 +60,26 @@ def open_store(folder: Path, make: bool = False) -> None:
             f"{folder}: expected records of format {FORMAT}, got {found!r}; nothing was changed: read them with the "
             "neuclust that wrote them, or name another folder"
         )
+    if make:
+        _make_rooms(folder)  # a kill may have come between the mark and these
+
+
+def _holds_files(folder: Path) -> bool:
+    """Hidden names do not count: a kill while the mark was written leaves its scratch file."""
+    return any(not entry.name.startswith(".") for entry in folder.iterdir())
+
+
+def _make_rooms(folder: Path) -> None:
+    for name in ROOMS:
+        (folder / name).mkdir(exist_ok=True)
+
+
+def sweep_out_scratch(folder: Path) -> None:
+    """Remove what a killed writer left half written; only for whoever holds the folder alone."""
+    for place in (folder, *(folder / name for name in ROOMS)):
+        for pattern in (".*.scratch", f".{MARK}.*"):
+            for file in place.glob(pattern):
+                file.unlink(missing_ok=True)
 
 
 def done(folder: Path) -> set[str]:
@@ -97,8 +119,10 @@ def _row(record: RunRecord) -> dict[str, Any]:
     row = {entry.name: getattr(record, entry.name) for entry in fields(record) if entry.name not in _BESIDE}
     for name in _AS_JSON:
         row[name] = json.dumps(dict(row[name]), sort_keys=True)
-    row["clusters"] = -1 if row["clusters"] is None else row["clusters"]  # one column type in every file
-    return row
+    # one column type in every file, whoever made the record: readers take all files as one table
+    row["clusters"] = -1 if row["clusters"] is None else row["clusters"]
+    numbers = {entry.name for entry in fields(record) if entry.type == "float"}
+    return {name: float(value) if name in numbers else value for name, value in row.items()}
 
 
 def _read(folder: Path, file: Path) -> RunRecord:
@@ -126,11 +150,15 @@ def _pairs(rounds: Iterable[int], values: Iterable[float]) -> tuple[tuple[int, f
 
 
 def _replace(frame: pl.DataFrame, path: Path) -> None:
-    """Write the file whole or not at all."""
+    """Write the file whole or not at all, through Python's own file so that a full disk is an OSError."""
+    content = io.BytesIO()
+    frame.write_parquet(content, compression="zstd", statistics=False)
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".scratch")
-    os.close(handle)
     try:
-        frame.write_parquet(scratch, compression="zstd", statistics=False)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.getbuffer())
+            file.flush()
+            os.fsync(handle)  # or a power cut could leave the name without its content
         os.chmod(scratch, 0o644)
         os.replace(scratch, path)
     except BaseException:

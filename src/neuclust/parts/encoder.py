@@ -89,3 +89,12 @@ def active_contexts(round: Round) -> Tensor:
         return round.profiles
     active = round.active
     return round.profiles[:, active] * round.query[active]
+
+
+def contexts_at(round: Round, positions: Tensor) -> Tensor:
+    """z = x ⊙ a of the given arms only, on the round's active columns: (k,) -> (k, q)."""
+    profiles = round.profiles[positions]
+    if round.query is None:
+        return profiles
+    active = round.active
+    return profiles[:, active] * round.query[active]

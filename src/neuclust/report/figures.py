@@ -78,11 +78,11 @@ class Band:
 def regret_figure(records: Sequence[RunRecord]) -> Figure:
     """Expected regret so far against the round; the lower, the better."""
     problem = _only_problem(records)
-    bands = _bands(problem, lambda run: run.curve)
+    bands = curve_bands(problem, lambda run: run.curve)
     figure, axes = _canvas("Expected regret", problem)
     finals = [float(band.mean[-1]) for band in bands]
     if needs_log_axis(finals):
-        _use_log_axis(axes, finals)
+        use_log_axis(axes, finals)
         axes.set_ylabel("expected regret so far (log scale; lower is better)")
     else:
         bands = [band.from_zero() for band in bands]
@@ -96,10 +96,10 @@ def regret_figure(records: Sequence[RunRecord]) -> Figure:
 def reward_figure(records: Sequence[RunRecord]) -> Figure:
     """Average expected slate reward a round so far, under the best possible; the higher, the better."""
     problem = _only_problem(records)
-    bands = _bands(problem, _average_reward)
+    bands = curve_bands(problem, average_reward)
     figure, axes = _canvas("Average slate reward", problem)
     _draw(axes, bands)
-    best = _bands(problem, _average_best)[0]
+    best = curve_bands(problem, average_best)[0]
     axes.plot(best.rounds, best.mean, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylabel("average expected slate reward so far (higher is better)")
     lowest = min(float(band.seeds.min()) for band in bands)
@@ -113,7 +113,7 @@ def clipped_figure(records: Sequence[RunRecord]) -> Figure:
     """Clipped regret at the end, mean ± 1 s.e. over seeds, above the floor a perfect policy pays too."""
     problem = _only_problem(records)
     figure, axes = _canvas("Clipped regret", problem)
-    styles = _styles(problem)
+    styles = line_styles(problem)
     for place, contender in enumerate(problem.contenders):
         _draw_final(axes, place, contender, styles[contender.title].colour)
     names = [_final_name(contender) for contender in problem.contenders]
@@ -145,7 +145,7 @@ def _only_problem(records: Sequence[RunRecord]) -> ProblemRuns:
     return found[0]
 
 
-def _styles(problem: ProblemRuns) -> dict[str, Style]:
+def line_styles(problem: ProblemRuns) -> dict[str, Style]:
     """A style a contender, by name, so that every picture of the same runs agrees; oracles are grey."""
     learners = sorted(contender.title for contender in problem.contenders if not contender.knows_truth)
     styles = dict.fromkeys((contender.title for contender in problem.contenders), Style(GREY, DASHES[0]))
@@ -155,8 +155,8 @@ def _styles(problem: ProblemRuns) -> dict[str, Style]:
     return styles
 
 
-def _bands(problem: ProblemRuns, curve_of: Callable[[RunRecord], Sequence[tuple[int, float]]]) -> list[Band]:
-    styles = _styles(problem)
+def curve_bands(problem: ProblemRuns, curve_of: Callable[[RunRecord], Sequence[tuple[int, float]]]) -> list[Band]:
+    styles = line_styles(problem)
     return [_band(contender, curve_of, styles[contender.title]) for contender in problem.contenders]
 
 
@@ -168,11 +168,11 @@ def _band(contender: Contender, curve_of: Callable[[RunRecord], Sequence[tuple[i
     return Band(contender.title, rounds, rows, style.colour, style.dash)
 
 
-def _average_reward(run: RunRecord) -> list[tuple[int, float]]:
+def average_reward(run: RunRecord) -> list[tuple[int, float]]:
     return [(t, total / t) for t, total in run.reward_curve]
 
 
-def _average_best(run: RunRecord) -> list[tuple[int, float]]:
+def average_best(run: RunRecord) -> list[tuple[int, float]]:
     """Σu*/t, from Σu* = Σu + regret."""
     return [(t, (reward + regret) / t) for (t, reward), (_, regret) in zip(run.reward_curve, run.curve, strict=True)]
 
@@ -212,7 +212,7 @@ def needs_log_axis(finals: Sequence[float]) -> bool:
     return len(positive) > 1 and max(positive) > LOG_SPREAD * min(positive)
 
 
-def _use_log_axis(axes: Axes, finals: Sequence[float]) -> None:
+def use_log_axis(axes: Axes, finals: Sequence[float]) -> None:
     """Logarithmic, and linear near zero, where an oracle lives."""
     largest = max(finals)
     smallest = max(min(final for final in finals if final > 0), largest * 1e-5)

@@ -133,7 +133,7 @@ def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender) -> list[s
 def _failed_note(run: RunRecord) -> str:
     return (
         f"{_run_name(run)}: training failed {run.failed_trainings} times (it blew up or found no step that helped) and "
-        "kept the weights it had; lower the training step."
+        "kept the weights it had; where that happens often, lower the training step."
     )
 
 

@@ -1,0 +1,78 @@
+"""`neuclust compare`: paired differences of everything in a folder of records, and whether they are noise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neuclust.errors import DataError
+
+if TYPE_CHECKING:
+    from neuclust.experiment.records import RunRecord
+
+RUNS = "runs.json"
+
+
+def compare(
+    records: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A folder of records (`sweep`, `run --out`) or a runs.json file."),
+    ],
+    json: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="The comparison as JSON; - is stdout, with nothing else on it."),
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(metavar="FILE", help="One line a difference as CSV.")] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="POLICY[:PRESET]", help="Only differences to this one. Default: all of them."),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Of the intervals; a difference counts where p (Holm) < 1 - SHARE."),
+    ] = 0.95,
+) -> None:
+    """Compare policies over common seeds: means, paired differences, tests.
+
+    Prints the Wilcoxon signed-rank test with Holm's correction and a bootstrap interval for every difference.
+    """
+    from neuclust.cli.outputs import Outputs, check_outputs
+    from neuclust.experiment.records import write_text
+    from neuclust.report.compare import compare as compare_records
+    from neuclust.report.compare_tables import compare_document, csv_pairs
+
+    outputs = Outputs(json=json)
+    for file in (outputs.json, None if csv is None else str(csv)):
+        check_outputs(Outputs(json=file))
+    comparisons = compare_records(read_records(records), confidence=confidence, baseline=baseline)
+    if csv is not None:
+        write_text(csv, csv_pairs(comparisons))
+    if outputs.json_file is not None:
+        write_text(outputs.json_file, compare_document(comparisons))
+    if outputs.json_to_stdout:
+        sys.stdout.write(compare_document(comparisons))
+        return
+    from neuclust.cli.console import make_console
+    from neuclust.report.compare_tables import print_comparison
+
+    console = make_console()
+    for comparison in comparisons:
+        print_comparison(console, comparison)
+
+
+def read_records(path: Path) -> list[RunRecord]:
+    """The records of a store, of a folder with a runs.json, or of such a file."""
+    from neuclust.experiment.records import read_runs
+    from neuclust.experiment.store import MARK, read_store
+
+    if path.is_dir() and (path / MARK).exists():
+        return list(read_store(path).values())
+    if path.is_dir() and not (path / RUNS).exists():
+        raise DataError(
+            f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
+            "`neuclust sweep` and `neuclust run --out` write such folders"
+        )
+    return read_runs(path / RUNS if path.is_dir() else path)

@@ -1,0 +1,119 @@
+"""`neuclust sweep`: every run of an experiment file that its folder does not hold yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neuclust.cli.run import limit_threads
+
+if TYPE_CHECKING:
+    from neuclust.experiment.engines import Engine
+    from neuclust.experiment.sweep import Standing
+    from neuclust.experiment.tasks import Task
+
+STOPPED = 130  # 128 + SIGINT, as a shell reports it
+
+
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="An experiment: see docs/sweeps.md.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of records. Default: results/NAME.", show_default=False)
+    ] = None,
+    engine: Annotated[str, typer.Option(metavar="NAME", help="process, inline or ray.")] = "process",
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Runs at once. Default: one for each core.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: a local one for this sweep.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, list what would run, and leave.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed earlier again.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures.")] = False,
+) -> None:
+    """Run an experiment file: what is done is skipped, so a sweep can be stopped, killed and started again.
+
+    Exit codes: 0 all runs are there; 1 some failed; 130 stopped by Ctrl-C.
+    """
+    limit_threads(1)
+    from neuclust.experiment.engines import make_engine
+    from neuclust.experiment.spec import read_spec
+    from neuclust.experiment.tasks import tasks_of
+
+    chosen = make_engine(engine, workers, address)
+    spec = read_spec(file)
+    tasks, folder = tasks_of(spec), out or Path("results") / spec.name
+    if dry_run:
+        _list(folder, tasks, retry_failed)
+        return
+    raise typer.Exit(_execute(folder, tasks, chosen, retry_failed, quiet))
+
+
+def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
+    """What would run, one a line on stdout; nothing is written, not even the folder."""
+    from neuclust.cli.sweep_view import standing_sentence
+    from neuclust.experiment.store import MARK, open_store
+    from neuclust.experiment.sweep import standing
+
+    if (folder / MARK).exists():
+        open_store(folder)
+    found = standing(folder, tasks)
+    for task in found.missing + (found.failed if retry_failed else ()):
+        typer.echo(f"{task.key}  {task.title}, {task.rounds} rounds")
+    typer.echo(f"{folder}: {standing_sentence(found, retry_failed)}", err=True)
+
+
+def _execute(folder: Path, tasks: tuple[Task, ...], engine: Engine, retry_failed: bool, quiet: bool) -> int:
+    from neuclust.cli.interrupt import patient_interrupt
+    from neuclust.cli.sweep_view import make_view, standing_sentence
+    from neuclust.experiment.sweep import sweep as play_missing
+
+    pressed: list[bool] = []
+    view = make_view(lambda: bool(pressed), quiet)
+
+    def begin(found: Standing) -> None:
+        if not quiet:
+            view.say(f"{folder}: {standing_sentence(found, retry_failed)}")
+        view.begin(found.missing + (found.failed if retry_failed else ()))
+
+    try:
+        with patient_interrupt(lambda: pressed.append(True)):
+            after = play_missing(
+                folder, tasks, engine, view, retry_failed=retry_failed, on_begin=begin, on_end=view.end
+            )
+    finally:
+        view.close()
+    return _conclude(folder, after, bool(pressed), quiet)
+
+
+def _conclude(folder: Path, after: Standing, stopped: bool, quiet: bool) -> int:
+    if not quiet and after.held:
+        _print_tables(folder, after)
+    total = len(after.held) + len(after.failed) + len(after.missing)
+    if after.missing:
+        how = "Stopped by Ctrl-C" if stopped else "Ended early"
+        typer.echo(
+            f"{how}: {len(after.held)} of {total} runs are in {folder}; the same command takes up the rest.", err=True
+        )
+        return STOPPED if stopped else 1
+    if after.failed:
+        typer.echo(
+            f"{len(after.failed)} of {total} runs failed: {folder / 'failures'} says why; --retry-failed tries them "
+            "again.",
+            err=True,
+        )
+        return 1
+    if not quiet:
+        typer.echo(f"All {total} runs are in {folder}.", err=True)
+    return 0
+
+
+def _print_tables(folder: Path, after: Standing) -> None:
+    """The table of the runs of this experiment, whatever else the folder holds."""
+    from neuclust.cli.console import print_tables
+    from neuclust.experiment.store import read_store
+
+    keys = {task.key for task in after.held}
+    print_tables([record for key, record in read_store(folder).items() if key in keys])

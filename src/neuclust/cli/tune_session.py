@@ -1,0 +1,194 @@
+"""One command's worth of tuning: search, report, keep, and say what was spent and what came of it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from neuclust.cli.console import make_console, make_reporter
+from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.outputs import Outputs, check_outputs
+from neuclust.cli.session import ONE_MORE_ROUND, STOPPED
+from neuclust.experiment.held_out import Split, split_problem
+from neuclust.experiment.records import write_text
+from neuclust.experiment.trials import TrialResult
+from neuclust.experiment.tune import Tuning, TuningPlan, Watch, tune
+from neuclust.report.compare import Comparison, compare
+from neuclust.report.compare_tables import comparison_json, print_comparison
+from neuclust.report.tables import number
+
+SCHEMA = 1
+RESULT = "tune.json"
+SHOWN = 20  # trials in the table
+
+
+def execute(plan: TuningPlan, outputs: Outputs, quiet: bool) -> int:
+    """Tune, write and print; the exit code is 0, or 130 after Ctrl-C."""
+    split = split_problem(plan.problem)
+    check_outputs(outputs)
+    reporter = make_reporter(plan.most_runs, quiet)
+
+    def say_trial(result: TrialResult) -> None:
+        if not quiet:
+            reporter.say(trial_line(result))
+
+    try:
+        with patient_interrupt(lambda: reporter.say(ONE_MORE_ROUND)) as stopped:
+            tuning = tune(plan, split, outputs.out, Watch(reporter, say_trial, stopped))
+    finally:
+        reporter.close()
+    comparison = _compared(plan, tuning)
+    document = json.dumps(tuning_json(plan, split, tuning, comparison), indent=2, allow_nan=False) + "\n"
+    folder_file = None if outputs.out is None else outputs.out / RESULT
+    for file in (folder_file, outputs.json_file):
+        if file is not None:
+            write_text(file, document)
+    if outputs.json_to_stdout:
+        sys.stdout.write(document)
+    elif outputs.json is None:
+        _print(plan, split, tuning, comparison)
+    if tuning.stopped:
+        reporter.say(stopped_sentence(tuning, outputs.out))
+    return STOPPED if tuning.stopped else 0
+
+
+def _compared(plan: TuningPlan, tuning: Tuning) -> Comparison | None:
+    if not tuning.report:
+        return None
+    return compare(tuning.report, baseline=f"{plan.policy}:{plan.preset}")[0]
+
+
+def settings_text(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in settings.items())
+
+
+def trial_line(result: TrialResult) -> str:
+    """One trial in one line."""
+    if result.state == "failed":
+        return f"trial {settings_text(result.settings)}: failed ({result.reason})"
+    regret = "-" if result.regret is None else number(result.regret)
+    seeds = "1 seed" if result.seeds == 1 else f"{result.seeds} seeds"
+    pruned = ", given up" if result.state == "pruned" else ""
+    return f"trial {settings_text(result.settings)}: expected regret {regret} over {seeds}{pruned}"
+
+
+def budget(plan: TuningPlan, split: Split, tuning: Tuning) -> dict[str, int | bool]:
+    """What was allowed and what was spent on the search."""
+    return {
+        "trials": plan.trials,
+        "tune_seeds": len(plan.tune_seeds),
+        "rounds": split.rounds,
+        "exhaustive": plan.exhaustive,
+        "trials_tried": len(tuning.trials),
+        "runs_played": sum(trial.seeds for trial in tuning.trials),
+    }
+
+
+def budget_sentence(plan: TuningPlan, split: Split, tuning: Tuning) -> str:
+    spent = budget(plan, split, tuning)
+    way = "every setting of the grid" if plan.exhaustive else "settings proposed by Optuna's TPE"
+    given_up = sum(trial.state == "pruned" for trial in tuning.trials)
+    return (
+        f"Budget: {spent['trials']} trials on {spent['tune_seeds']} seeds of {split.rounds} rounds ({way}); spent: "
+        f"{spent['trials_tried']} trials, {spent['runs_played']} runs, {given_up} trials given up early. A fair "
+        "comparison gives every policy the same --trials, --tune-seeds and --rounds."
+    )
+
+
+def run_command(plan: TuningPlan, split: Split, best: Mapping[str, str]) -> str:
+    """The command line that plays the best setting on the report's seeds (from the first to the last)."""
+    problem = plan.problem
+    words = ["neuclust", "run", *(["--env", problem.env] if problem.data is None else ["--data", str(problem.data)])]
+    words += ["--rounds", str(split.rounds), "--slate-size", str(problem.slate_size)]
+    for option, value in problem.options.items():
+        if value is not None:
+            words += [f"--{option.replace('_', '-')}", str(value)]
+    words += ["--policy", plan.policy if plan.preset == "default" else f"{plan.policy}:{plan.preset}"]
+    for key, value in best.items():
+        words += ["--set", f"{key}={value}"]
+    first, last = min(plan.report_seeds), max(plan.report_seeds)
+    return shlex.join([*words, "--seeds", str(last - first + 1), "--first-seed", str(first)])
+
+
+def tuning_json(plan: TuningPlan, split: Split, tuning: Tuning, comparison: Comparison | None) -> dict[str, Any]:
+    """The result as plain JSON values; `report` is null where tuning was stopped before it."""
+    return {
+        "schema": SCHEMA,
+        "policy": plan.policy,
+        "preset": plan.preset,
+        "env": plan.problem.name,
+        "rounds": split.rounds,
+        "split": split.note,
+        "tune_seeds": list(plan.tune_seeds),
+        "report_seeds": list(plan.report_seeds),
+        "budget": budget(plan, split, tuning),
+        "best": tuning.best,
+        "trials": [_trial_json(trial) for trial in tuning.trials],
+        "report": None if comparison is None else comparison_json(comparison),
+        "command": None if tuning.best is None else run_command(plan, split, tuning.best),
+        "stopped": tuning.stopped,
+    }
+
+
+def _trial_json(trial: TrialResult) -> dict[str, Any]:
+    row = {"settings": trial.settings, "regret": trial.regret, "seeds": trial.seeds, "state": trial.state}
+    return row | ({"reason": trial.reason} if trial.reason else {})
+
+
+def _print(plan: TuningPlan, split: Split, tuning: Tuning, comparison: Comparison | None) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = make_console()
+    title = f"{plan.policy}:{plan.preset} on {plan.problem.name}, {len(plan.tune_seeds)} seeds to tune on"
+    console.print(title, markup=False, soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("settings", "expected regret", "seeds", "state"):
+        table.add_column(heading, justify="left" if heading in ("settings", "state") else "right")
+    ranked = sorted(tuning.trials, key=_rank)
+    for trial in ranked[:SHOWN]:
+        regret = "-" if trial.regret is None else number(trial.regret)
+        table.add_row(*map(Text, (settings_text(trial.settings), regret, str(trial.seeds), trial.state)))
+    console.print(table)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    if len(ranked) > SHOWN:
+        say(f"({len(ranked) - SHOWN} more trials are in the JSON)")
+    say(budget_sentence(plan, split, tuning))
+    say(f"Seeds and rounds: {split.note}.")
+    if comparison is not None:
+        say(f"\nThe best setting and the untouched preset on {len(plan.report_seeds)} fresh seeds:")
+        print_comparison(console, comparison)
+        say(advice(comparison))
+    if tuning.best is not None:
+        say(f"To run the best setting: {run_command(plan, split, tuning.best)}")
+
+
+def _rank(trial: TrialResult) -> tuple[int, float]:
+    """Complete ones first, then by regret: a mean over fewer seeds is not comparable."""
+    order = ("complete", "pruned", "failed").index(trial.state)
+    return order, float("inf") if trial.regret is None else trial.regret
+
+
+def advice(comparison: Comparison) -> str:
+    """What the fresh seeds say about the tuned setting."""
+    verdict = comparison.pairs[0].verdict
+    if verdict == "less regret":
+        return "Fresh seeds confirm it: the tuned setting has less regret than the preset."
+    if verdict == "more regret":
+        return "The tuned setting is worse than the preset on fresh seeds: keep the preset."
+    return "Fresh seeds do not tell the tuned setting from the preset: there is no reason to leave the preset."
+
+
+def stopped_sentence(tuning: Tuning, folder: Path | None) -> str:
+    trials = "1 finished trial" if len(tuning.trials) == 1 else f"{len(tuning.trials)} finished trials"
+    if folder is None:
+        return f"Stopped by Ctrl-C after {trials}; --out DIR would have kept them."
+    return f"Stopped by Ctrl-C: {trials} and every finished run are in {folder}; the same command goes on from there."

@@ -1,0 +1,271 @@
+"""An experiment file: environments × policies × grids × seeds, read from TOML and checked line by line."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from neuclust.configuration import resolve
+from neuclust.environments.catalogue import ENVIRONMENTS
+from neuclust.environments.rewards import parse_reward
+from neuclust.errors import ConfigError, NeuclustError
+from neuclust.experiment.contestants import Contestant
+from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.toml_lines import TomlPlaces
+from neuclust.presets import policy_config
+
+TOP = ("name", "rounds", "slate_size", "seeds", "environment", "policy")
+ENVIRONMENT = ("env", "data", "slate_size", "rounds", "slate_reward", "arms_per_round", "start_ratings")
+POLICY = ("policy", "preset", "clusters", "settings", "grid")
+_NAME = re.compile(r"\w[\w.-]*")
+_OPTION_PREFIX = re.compile(r"^--[\w-]+(?: [\w.-]+)?: ")  # of messages worded for the command line
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSpec:
+    """Every contestant meets every seed of every problem; `rounds` are those each problem is played."""
+
+    name: str
+    problems: tuple[Problem, ...]
+    rounds: tuple[int, ...]
+    contestants: tuple[Contestant, ...]
+    seeds: tuple[int, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.problems) * len(self.contestants) * len(self.seeds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One table of the file with the means to say where an entry stands."""
+
+    places: TomlPlaces
+    name: str | None
+    index: int
+    values: Mapping[str, Any]
+
+    def refuse(self, text: str, *keys: str) -> NoReturn:
+        self.places.refuse(self.name, self.index, keys, text)
+
+    def check_keys(self, known: Sequence[str]) -> None:
+        for key in self.values:
+            if key not in known:
+                self.refuse(f"expected one of {', '.join(known)}, got {key}", key)
+
+    def text(self, key: str, default: str | None = None) -> str | None:
+        value = self.values.get(key, default)
+        if value is not None and not isinstance(value, str):
+            self.refuse(f"{key}: expected text in quotes, got {value!r}", key)
+        return value
+
+    def whole(self, key: str, default: int | None = None) -> int | None:
+        value = self.values.get(key, default)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            self.refuse(f"{key}: expected a whole number of at least 1, got {value!r}", key)
+        return value
+
+    def tables(self, key: str) -> list[_Table]:
+        found = self.values.get(key, [])
+        if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
+            self.refuse(f"expected at least one [[{key}]], got {'none' if not found else repr(found)}", key)
+        return [_Table(self.places, key, index, entry) for index, entry in enumerate(found)]
+
+
+def read_spec(file: Path) -> SweepSpec:
+    """The sweep a file describes; nothing of it is run, but every part is opened and tried."""
+    top = _open(file)
+    top.check_keys(TOP)
+    name = top.text("name", file.stem) or ""
+    if not _NAME.fullmatch(name):
+        top.refuse(f"name: expected letters, digits, dots and dashes, got {name!r}", "name")
+    seeds = _seeds(top)
+    environments, policies = top.tables("environment"), top.tables("policy")
+    problems = tuple(_problem(top, table) for table in environments)
+    fields = [(table, contestant) for table in policies for contestant in _contestants(table)]
+    _refuse_twins(environments, problems)
+    _refuse_twins([table for table, _ in fields], [contestant for _, contestant in fields])
+    rounds = tuple(_try(table, problem, fields, seeds) for table, problem in zip(environments, problems, strict=True))
+    return SweepSpec(name, problems, rounds, tuple(contestant for _, contestant in fields), seeds)
+
+
+def _open(file: Path) -> _Table:
+    try:
+        text = file.read_text(encoding="utf-8")
+        return _Table(TomlPlaces(file, text), None, 0, tomllib.loads(text))
+    except OSError as error:
+        raise ConfigError(f"{file}: expected an experiment file, could not read it ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: expected text in UTF-8, got other bytes ({error.reason})") from None
+    except tomllib.TOMLDecodeError as error:
+        what = re.sub(r" \(at .*\)$", "", str(error))
+        place = re.search(r"at line (\d+)", str(error))
+        line = int(place[1]) if place else max(1, len(text.splitlines()))
+        raise ConfigError(f"{file}:{line}: expected TOML, got a mistake in it: {what}") from None
+
+
+def _seeds(top: _Table) -> tuple[int, ...]:
+    given = top.values.get("seeds", 1)
+    if isinstance(given, dict) and set(given) == {"first", "count"}:
+        given, first = given["count"], given["first"]
+    else:
+        first = 0
+    if _is_seed(given) and given > 0 and _is_seed(first):
+        return tuple(range(first, first + given))
+    if isinstance(given, list) and given and all(map(_is_seed, given)) and len(set(given)) == len(given):
+        return tuple(given)
+    return top.refuse(
+        f"seeds: expected a number, a list of different seeds or {{first = 0, count = 10}}, "
+        f"got {top.values['seeds']!r}",
+        "seeds",
+    )
+
+
+def _is_seed(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _problem(top: _Table, table: _Table) -> Problem:
+    table.check_keys(ENVIRONMENT)
+    env, data = table.text("env"), table.text("data")
+    if (env is None) == (data is None):
+        table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
+    if env is not None and env not in ENVIRONMENTS:
+        table.refuse(f"env: expected one of {', '.join(ENVIRONMENTS)}, got {env!r}", "env")
+    path = None if data is None else (table.places.file.parent / data).absolute()
+    slate_size = table.whole("slate_size", top.whole("slate_size", 5)) or 5
+    reward = table.text("slate_reward")
+    if reward is not None:
+        try:
+            parse_reward(reward, slate_size)
+        except ConfigError as error:
+            table.refuse(_plain(error), "slate_reward")
+    chosen = {} if env is None else {"env": env}
+    return Problem(
+        **chosen,
+        data=path,
+        slate_size=slate_size,
+        rounds=table.whole("rounds", top.whole("rounds")),
+        slate_reward=reward,
+        arms_per_round=table.whole("arms_per_round"),
+        start_ratings=table.whole("start_ratings"),
+    )
+
+
+def _contestants(table: _Table) -> Iterator[Contestant]:
+    """One for every combination of the grid."""
+    table.check_keys(POLICY)
+    policy, preset, clusters = table.text("policy"), table.text("preset", "default"), table.whole("clusters")
+    if policy is None:
+        table.refuse("expected policy = NAME, got none")
+    plain = Contestant(policy, preset or "", clusters)
+    _settle(table, plain, "preset" if preset != "default" and _settles(policy) else "policy")
+    settings = {key: _as_text(table, value, "settings", key) for key, value in _flat(table, "settings")}
+    axes = {key: _axis(table, key, values) for key, values in _flat(table, "grid")}
+    _refuse_overlap(table, plain, settings, axes)
+    for key, value in settings.items():
+        _settle(table, Contestant(policy, plain.preset, clusters, {key: value}), "settings", key)
+    for key, values in axes.items():
+        for value in values:
+            _settle(table, Contestant(policy, plain.preset, clusters, {key: value}), "grid", key)
+    for values in itertools.product(*axes.values()):
+        chosen = Contestant(policy, plain.preset, clusters, settings | dict(zip(axes, values, strict=True)))
+        _settle(table, chosen, "grid" if axes else "settings")
+        yield chosen
+
+
+def _settles(policy: str) -> bool:
+    try:
+        policy_config(policy)
+    except ConfigError:
+        return False
+    return True
+
+
+def _settle(table: _Table, contestant: Contestant, *keys: str) -> None:
+    """Refuse, with its line, what makes no configuration."""
+    try:
+        policy_config(contestant.policy, contestant.preset, contestant.clusters, contestant.settings)
+    except ConfigError as error:
+        table.refuse(f"{keys[-1]}: {_plain(error)}", *keys)
+
+
+def _flat(table: _Table, key: str) -> Iterator[tuple[str, Any]]:
+    """Entries with dotted names, whether the dots stood in quotes or made tables."""
+    value = table.values.get(key, {})
+    if not isinstance(value, dict):
+        table.refuse(f"{key}: expected {{name = value, ...}}, got {value!r}", key)
+    yield from _leaves(value, "")
+
+
+def _leaves(value: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for key, entry in value.items():
+        if isinstance(entry, dict):
+            yield from _leaves(entry, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", entry
+
+
+def _as_text(table: _Table, value: object, *keys: str) -> str:
+    """A setting as the command line would write it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        table.refuse(f"{keys[-1]}: expected a number, text, true or false, got {value!r}", *keys)
+    return str(value)
+
+
+def _axis(table: _Table, key: str, values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or not values:
+        table.refuse(f"{key}: expected a list of values, got {values!r}", "grid", key)
+    texts = tuple(_as_text(table, value, "grid", key) for value in values)
+    if len(set(texts)) < len(texts):
+        table.refuse(f"{key}: expected each value once, got {values!r}", "grid", key)
+    return texts
+
+
+def _refuse_overlap(table: _Table, plain: Contestant, settings: Mapping[str, str], axes: Mapping[str, object]) -> None:
+    """One entry set twice would make runs whose label says one thing and whose configuration another."""
+    config = policy_config(plain.policy, plain.preset, plain.clusters)
+    seen = {"clustering.count": "clusters"} if plain.clusters is not None else {}
+    for part, names in (("settings", settings), ("grid", axes)):
+        for name in names:
+            try:
+                full = resolve(config, name)
+            except ConfigError as error:
+                table.refuse(f"{name}: {_plain(error)}", part, name)
+            if full in seen:
+                table.refuse(f"expected each setting once, got {full} as {seen[full]} and {name}", part, name)
+            seen[full] = name
+
+
+def _refuse_twins(tables: Sequence[_Table], entries: Sequence[object]) -> None:
+    for index, (table, entry) in enumerate(zip(tables, entries, strict=True)):
+        if entry in entries[:index]:
+            line = tables[entries.index(entry)].places.line(table.name, tables[entries.index(entry)].index, ())
+            table.refuse(f"expected each {table.name} once, got the one of line {line} again")
+
+
+def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seeds: tuple[int, ...]) -> int:
+    """Open the problem and build every contestant on it; answers its number of rounds."""
+    try:
+        plan = make_plan(problem, (), seeds[:1])
+    except NeuclustError as error:
+        table.refuse(_plain(error), "data" if problem.data else "env")
+    environment = plan.environment(seeds[0])
+    for owner, contestant in fields:
+        try:
+            contestant.check(environment)
+            contestant.build(environment, seeds[0])
+        except NeuclustError as error:
+            owner.refuse(f"on {problem.name}: {_plain(error)}")
+    return plan.rounds
+
+
+def _plain(error: NeuclustError) -> str:
+    return _OPTION_PREFIX.sub("", str(error))

@@ -1,0 +1,152 @@
+"""What may be tuned: settings with the values or the range to try, from a command line or the paper's grid."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args, get_type_hints
+
+from neuclust.configuration import resolve, with_setting
+from neuclust.errors import ConfigError
+from neuclust.presets import policy_config
+
+Settings = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A setting and the values to try."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A setting and the range to draw from, evenly or evenly in its logarithm."""
+
+    key: str
+    low: float
+    high: float
+    log: bool = False
+    whole: bool = False
+
+
+Space = tuple[Values | Range, ...]
+
+_STEPS, _WIDTHS = ("1e-4", "1e-3", "1e-2"), ("0.01", "0.1", "1", "10")
+_CLUSTERS = ("5", "10", "15", "20", "22", "25", "30", "40")
+_ARMS = (Values("arms.training.step", _STEPS), Values("arms.schedule.gamma", _WIDTHS))
+_NEUCLUST = (*_ARMS, Values("slate.training.step", _STEPS), Values("clustering.count", _CLUSTERS))
+
+# The paper prints what it chose (steps 1e-3, γ = 1, 22 or 20 clusters); each grid holds that and its surroundings.
+PAPER_GRIDS: Mapping[str, Space] = {
+    "neuclust": _NEUCLUST,
+    "neuclust-online": _NEUCLUST,
+    "cn-ucb": _ARMS,
+    "linucb": (Values("alpha", _WIDTHS),),
+}
+
+
+def parse_space(policy: str, preset: str, params: Sequence[str], grid: str | None = None) -> Space:
+    """The space meant by `--param` texts and `--grid paper`; a param takes the place of the grid's entry."""
+    config = policy_config(policy, preset)
+    own = [_parse_param(config, text) for text in params]
+    names = [entry.key for entry in own]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"--param: expected each setting once, got {twice[0]} twice; join their values")
+    space = (*(entry for entry in _grid(policy, grid) if entry.key not in names), *own)
+    if not space:
+        raise ConfigError("expected something to tune, got neither --param nor --grid; add for example --grid paper")
+    return space
+
+
+def _grid(policy: str, grid: str | None) -> Space:
+    if grid is None:
+        return ()
+    if grid != "paper":
+        raise ConfigError(f"--grid: expected paper, got {grid!r}; use --param for your own values")
+    if policy not in PAPER_GRIDS:
+        raise ConfigError(
+            f"--grid: expected one of {', '.join(PAPER_GRIDS)}, got {policy}, which the grid does not know; use --param"
+        )
+    return PAPER_GRIDS[policy]
+
+
+def _parse_param(config: Any, text: str) -> Values | Range:
+    name, equals, wanted = (part.strip() for part in text.partition("="))
+    if not equals or not name or not wanted:
+        raise ConfigError(
+            f"--param: expected key=v1,v2,... or key=low:high[:log], got {text!r}; for example gamma=0.1,1,10"
+        )
+    key = "clustering.count" if name == "clusters" and hasattr(config, "clustering") else _resolved(config, name)
+    return _parse_range(config, key, wanted, text) if ":" in wanted else _parse_values(config, key, wanted)
+
+
+def _resolved(config: Any, name: str) -> str:
+    try:
+        return resolve(config, name)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("--set", "--param", 1)) from None
+
+
+def _parse_values(config: Any, key: str, wanted: str) -> Values:
+    values = tuple(dict.fromkeys(value.strip() for value in wanted.split(",")))
+    for value in values:
+        _try(config, key, value)
+    return Values(key, values)
+
+
+def _parse_range(config: Any, key: str, wanted: str, text: str) -> Range:
+    parts = wanted.split(":")
+    try:
+        low, high = float(parts[0]), float(parts[1])
+    except ValueError:
+        raise ConfigError(f"--param: expected numbers in key=low:high[:log], got {text!r}") from None
+    log = parts[2:] == ["log"]
+    if parts[2:] and not log:
+        raise ConfigError(f"--param: expected key=low:high or key=low:high:log, got {text!r}")
+    if not (math.isfinite(low) and math.isfinite(high) and low < high) or (log and low <= 0):
+        raise ConfigError(f"--param: expected low < high{', both above 0 for log' if log else ''}, got {text!r}")
+    found = Range(key, low, high, log, _is_whole(config, key))
+    for end in (low, high):
+        _try(config, key, setting_text(found, end))
+    return found
+
+
+def _try(config: Any, key: str, value: str) -> None:
+    try:
+        with_setting(config, key, value)
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("--set", "--param", 1)) from None
+
+
+def _is_whole(config: Any, key: str) -> bool:
+    *path, last = key.split(".")
+    for name in path:
+        config = getattr(config, name)
+    hint = get_type_hints(type(config))[last]
+    options = get_args(hint) or (hint,)
+    return int in options and float not in options
+
+
+def setting_text(entry: Range, value: float) -> str:
+    """A drawn number as a setting's text, with the four digits that anyone would type again."""
+    return str(round(value)) if entry.whole else f"{value:.4g}"
+
+
+def grid_size(space: Space) -> int | None:
+    """How many settings there are; None where a range makes them countless."""
+    counts = [len(entry.values) for entry in space if isinstance(entry, Values)]
+    return math.prod(counts) if len(counts) == len(space) else None
+
+
+def grid_settings(space: Space) -> Iterator[Settings]:
+    """Every combination of values, the last entry fastest; nothing where there is a range."""
+    if grid_size(space) is not None:
+        values = [entry.values for entry in space if isinstance(entry, Values)]
+        for chosen in itertools.product(*values):
+            yield {entry.key: value for entry, value in zip(space, chosen, strict=True)}

@@ -1,0 +1,69 @@
+"""The best slate inside one cluster, from the true means: what NeUClust could reach if it knew everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOracleConfig:
+    clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+
+
+class ClusterOracle:
+    """S_t = argmax_c u(b_c), b_c the K arms of cluster c with the largest true means.
+
+    `means` gives the true means of a round, `value` the expected reward u(S) of a slate. Clusters are NeUClust's:
+    `clusterer` and `catalogue` as there.
+    """
+
+    name = "cluster-oracle"
+    save = save_policy
+
+    def __init__(
+        self,
+        config: ClusterOracleConfig,
+        dim: int,
+        slate_size: int,
+        seed: int = 0,
+        *,
+        means: Callable[[Round], Tensor],
+        value: Callable[[Round, Slate], float],
+        clusterer: Clusterer | None = None,
+        catalogue: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.clusters = ClusterMap(config.clustering, slate_size, clusterer, catalogue)
+        self._means, self._value = means, value
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        partition, means = self.clusters.partition(round), self._means(round)
+        best = partition.best(means, tie_rank(round, "id", self.seed), self.slate_size)  # b_c, (C, K)
+        slates = [
+            Slate(positions, means[positions], torch.zeros_like(means[positions]), cluster=int(name))
+            for positions, name in zip(best, partition.names, strict=True)
+        ]
+        return max(slates, key=lambda slate: self._value(round, slate))  # the first among equals
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        self.clusters.partition(round)  # what cannot be clustered is refused before anything changes
+        self.clusters.settle(round)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"seed": torch.tensor(self.seed), **self.clusters.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.seed = int(state["seed"])
+        self.clusters.load_state_dict(state)

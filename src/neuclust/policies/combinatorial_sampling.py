@@ -1,0 +1,96 @@
+"""CN-TS (Hwang, Chai, Oh, ICML 2023): the top K arms by the largest of M posterior samples of each.
+
+With M = 1 and a diagonal covariance this is NeuralTS (Zhang et al., ICLR 2021).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from torch import Tensor
+
+from neuclust.configuration import check_choices
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError
+from neuclust.kernels.ranking import top
+from neuclust.parts.arm_model import ArmModel, ArmModelConfig
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+from neuclust.randomness import stream
+
+_OPTIMISTIC = 1 / (4 * math.e * math.sqrt(math.pi))  # a Gaussian draw exceeds mean + 1 s.d. at least this often
+
+
+@dataclass(frozen=True, slots=True)
+class CombinatorialSamplingConfig:
+    """ν is `arms.schedule`; `samples` is M, None takes what K arms need to be optimistic together."""
+
+    arms: ArmModelConfig = field(default_factory=ArmModelConfig)
+    samples: int | None = None
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if self.samples is not None and self.samples < 1:
+            raise ConfigError(f"samples: expected at least 1, or none for the formula, got {self.samples}")
+
+
+def samples_needed(slate_size: int) -> int:
+    """M = ⌈1 − log K / log(1 − p)⌉, p = 1/(4e√π): the least M with K(1 − p)^M ≤ 1 − p; 32 for K = 5."""
+    return math.ceil(1 - math.log(slate_size) / math.log1p(-_OPTIMISTIC))
+
+
+def largest_normal(uniform: np.ndarray[tuple[int], np.dtype[np.float64]], samples: int) -> Tensor:
+    """Φ⁻¹(U^{1/M}), the largest of M standard normals by one uniform each: (n,) -> (n,).
+
+    Taken in the upper tail, −Φ⁻¹(1 − U^{1/M}), where U^{1/M} itself would round to 1.
+    """
+    positive = np.maximum(uniform, 2.0**-54)  # a stream may deal 0, whose normal would be −∞
+    return torch.from_numpy(-ndtri(-np.expm1(np.log(positive) / samples)))
+
+
+class CombinatorialNeuralTS:
+    """S_t = top K of ṽ_i = f(x_i; θ_{t−1}) + ν σ_i Φ⁻¹(U_i^{1/M}), σ_i² = λ ĝ_iᵀ Z_{t−1}⁻¹ ĝ_i.
+
+    A slate's `bonuses` are νσ, the spread of a sample, not the draw.
+    """
+
+    name = "cn-ts"
+    save = save_policy
+
+    def __init__(self, config: CombinatorialSamplingConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = ArmModel(config.arms, dim, slate_size, seed)
+        self.samples = samples_needed(slate_size) if config.samples is None else config.samples
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        scores = self.arms.scores(round)
+        spread = math.sqrt(self.config.arms.confidence.ridge) * scores.bonuses  # νσ = ν√λ·w
+        draws = largest_normal(stream(self.seed, "cn-ts", round.t).random(len(spread)), self.samples)
+        sampled = scores.means + spread * draws
+        positions = top(sampled, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        return Slate(positions, scores.means[positions], spread[positions])
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        self.arms.observe(round, slate, feedback)
+        self.arms.train()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.arms.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.arms.load_state_dict(state)
+
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of the net blew up or found no step that helped."""
+        return self.arms.failures

@@ -1,0 +1,79 @@
+"""ε-greedy on the neural arm model: a slate at random now and then, otherwise the top K by predicted mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import check_choices
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError
+from neuclust.kernels.ranking import top
+from neuclust.parts.arm_model import ArmModel, ArmModelConfig
+from neuclust.parts.confidence import ConfidenceConfig
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+from neuclust.randomness import stream
+
+
+def _cheap_arms() -> ArmModelConfig:
+    """Widths are not used, so the cheapest kind will do."""
+    return ArmModelConfig(confidence=ConfidenceConfig(form="diagonal"))
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonGreedyConfig:
+    """`exploration` is c in ε_t = min(1, c/t)."""
+
+    arms: ArmModelConfig = field(default_factory=_cheap_arms)
+    exploration: float = 10.0
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if not self.exploration >= 0:
+            raise ConfigError(f"exploration: expected a number of at least 0, got {self.exploration}")
+
+
+class EpsilonGreedy:
+    """With probability ε_t = min(1, c/t) K arms at random, otherwise the top K of f(x; θ_{t−1})."""
+
+    name = "epsilon-greedy"
+    save = save_policy
+
+    def __init__(self, config: EpsilonGreedyConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = ArmModel(config.arms, dim, slate_size, seed)
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        n, k = len(round.arm_ids), self.slate_size
+        means = self.arms.scores(round).means
+        greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
+        epsilon = min(1.0, self.config.exploration / round.t)
+        rng = stream(self.seed, "epsilon-greedy", round.t)
+        explores = rng.random() < epsilon
+        positions = torch.from_numpy(rng.choice(n, size=k, replace=False)) if explores else greedy
+        chance = epsilon / n + (1 - epsilon) * (positions == greedy).to(torch.float64)
+        return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), probabilities=chance)
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        self.arms.observe(round, slate, feedback)
+        self.arms.train()
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.arms.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.arms.load_state_dict(state)
+
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of the net blew up or found no step that helped."""
+        return self.arms.failures

@@ -1,0 +1,85 @@
+"""Where the numbers of a report come from: the commands that make them again, and the versions in play."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+from neuclust import __version__
+from neuclust.environments.catalogue import ENVIRONMENTS
+from neuclust.experiment.records import RunRecord
+from neuclust.report.groups import Contender, ProblemRuns
+
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib")
+
+
+def commands(problem: ProblemRuns) -> list[str]:
+    """`neuclust run …` lines that play the runs again; contenders with equal settings and seeds share one."""
+    groups: dict[tuple[object, ...], list[Contender]] = {}
+    for contender in problem.contenders:
+        first = contender.runs[0]
+        seeds = tuple(run.seed for run in contender.runs)
+        groups.setdefault((seeds, first.clusters, tuple(sorted(first.settings.items()))), []).append(contender)
+    return [
+        shlex.join(["neuclust", "run", *_problem_options(problem), *_who(together), *_seed_options(seeds)])
+        for together in groups.values()
+        for seeds in stretches(run.seed for run in together[0].runs)
+    ]
+
+
+def stretches(seeds: Iterable[int]) -> list[range]:
+    """Seeds as runs of consecutive numbers: 0 1 2 7 8 are 0–2 and 7–8."""
+    found: list[range] = []
+    for seed in sorted(set(seeds)):
+        if found and found[-1].stop == seed:
+            found[-1] = range(found[-1].start, seed + 1)
+        else:
+            found.append(range(seed, seed + 1))
+    return found
+
+
+def _problem_options(problem: ProblemRuns) -> list[str]:
+    first = problem.contenders[0].runs[0]
+    source = ["--env", problem.env] if problem.env in ENVIRONMENTS else ["--data", f"{problem.env}.npz"]
+    asked = str(first.rounds_asked or first.rounds)
+    slate = ["--slate-size", str(problem.slate_size)] if problem.slate_size else []
+    return [*source, "--rounds", asked, *slate, *_options(first.problem)]
+
+
+def _options(problem: Mapping[str, str | int | None]) -> list[str]:
+    set_ones = ((key, value) for key, value in problem.items() if value is not None)
+    return [word for key, value in set_ones for word in (f"--{key.replace('_', '-')}", str(value))]
+
+
+def _who(together: Sequence[Contender]) -> list[str]:
+    first = together[0].runs[0]
+    names = [each.policy if each.preset == "default" else f"{each.policy}:{each.preset}" for each in together]
+    clusters = [] if first.clusters is None else ["--clusters", str(first.clusters)]
+    settings = [word for key, value in sorted(first.settings.items()) for word in ("--set", f"{key}={value}")]
+    return [*(word for name in names for word in ("--policy", name)), *clusters, *settings]
+
+
+def _seed_options(seeds: range) -> list[str]:
+    first = ["--first-seed", str(seeds.start)] if seeds.start else []
+    return ["--seeds", str(len(seeds)), *first]
+
+
+def run_versions(records: Sequence[RunRecord]) -> str:
+    """The versions of neuclust that the records name, in a phrase."""
+    named = sorted({record.version for record in records if record.version})
+    return f"neuclust {', '.join(named)}" if named else "a neuclust that did not leave its version"
+
+
+def page_versions() -> str:
+    """What this page was made with."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    return f"neuclust {__version__}, Python {platform.python_version()}, {packages}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(not installed)"

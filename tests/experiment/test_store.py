@@ -1,0 +1,122 @@
+"""The folder of records: everything comes back, other people's files are left alone, a kill leaves it usable."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from neuclust.errors import DataError
+from neuclust.experiment.records import RunRecord
+from neuclust.experiment.store import MARK, done, open_store, read_store, sweep_out_scratch, write_run
+
+RECORD = RunRecord(
+    policy="neuclust",
+    preset="default",
+    env="clusters",
+    seed=3,
+    rounds=4,
+    expected_regret=0.1 + 0.2,
+    clipped_regret=1.0,
+    expected_clipped_regret=2.0,
+    clipped_floor=0.5,
+    successes=3.0,
+    best_expected=4.0,
+    seconds=1e-3,
+    select_seconds=1e-4,
+    update_seconds=1e-5,
+    curve=((2, 0.1), (4, 0.1 + 0.2)),
+    reward_curve=((2, 1.5), (4, 1 / 3)),
+    chosen_clusters=(0, 2, 2, 1),
+    rounds_asked=4,
+    slate_size=5,
+    clusters=7,
+    settings={"arms.schedule.gamma": "0.1"},
+    problem={"slate_reward": "mean", "arms_per_round": 50, "start_ratings": None},
+    version="0.1.0",
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    open_store(tmp_path / "store", make=True)
+    return tmp_path / "store"
+
+
+def test_records_come_back_to_the_last_bit(folder: Path) -> None:
+    plain = replace(RECORD, policy="linucb", clusters=None, chosen_clusters=(), settings={})
+    write_run(folder, "a" * 32, RECORD)
+    write_run(folder, "b" * 32, plain)
+    assert read_store(folder) == {"b" * 32: plain, "a" * 32: RECORD}
+    assert done(folder) == {"a" * 32, "b" * 32}
+
+
+def test_runs_are_one_table_whatever_is_missing_in_them(folder: Path) -> None:
+    write_run(folder, "a", RECORD)
+    write_run(folder, "b", replace(RECORD, clusters=None, problem={}, seed=4))
+    table = pl.read_parquet(folder / "runs" / "*.parquet").sort("key")
+    assert table["seed"].to_list() == [3, 4]
+    assert table["expected_regret"].to_list() == [0.1 + 0.2] * 2
+
+
+def test_writing_the_same_run_again_leaves_one(folder: Path) -> None:
+    write_run(folder, "a", RECORD)
+    write_run(folder, "a", RECORD)
+    assert read_store(folder) == {"a": RECORD}
+
+
+def test_a_kill_before_the_mark_or_the_rooms_leaves_a_folder_that_can_be_taken_up(tmp_path: Path) -> None:
+    (tmp_path / f".{MARK}.k1ll3d").write_text("{")
+    open_store(tmp_path, make=True)
+    (tmp_path / "clusters").rmdir()
+    open_store(tmp_path, make=True)
+    write_run(tmp_path, "a", RECORD)
+    assert read_store(tmp_path) == {"a": RECORD}
+
+
+def test_half_written_files_are_no_records_and_are_swept_out(folder: Path) -> None:
+    scratch = folder / "runs" / ".x1.scratch"
+    scratch.write_bytes(b"PAR1")
+    (folder / f".{MARK}.k1ll3d").write_text("{")
+    write_run(folder, "a", RECORD)
+    assert done(folder) == {"a"}
+    sweep_out_scratch(folder)
+    assert not scratch.exists()
+    assert not list(folder.glob(f".{MARK}.*"))
+    assert read_store(folder) == {"a": RECORD}
+
+
+def test_a_curve_without_its_run_does_not_count(folder: Path) -> None:
+    write_run(folder, "a", RECORD)
+    (folder / "runs" / "a.parquet").unlink()
+    assert done(folder) == set()
+    assert read_store(folder) == {}
+
+
+def test_another_format_is_refused_and_nothing_changes(folder: Path) -> None:
+    (folder / MARK).write_text(json.dumps({"format": 0, "neuclust": "0.0.1"}))
+    before = sorted(folder.rglob("*"))
+    for make in (False, True):
+        with pytest.raises(DataError, match="expected records of format 1, got 0; nothing was changed"):
+            open_store(folder, make=make)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(DataError, match="found other files"):
+        open_store(tmp_path, make=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(DataError, match="expected a folder of records"):
+        open_store(tmp_path / "absent")
+
+
+def test_a_damaged_record_is_named(folder: Path) -> None:
+    write_run(folder, "a", RECORD)
+    file = folder / "runs" / "a.parquet"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"a\.parquet: expected a record of one run"):
+        read_store(folder)

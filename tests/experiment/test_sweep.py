@@ -1,0 +1,165 @@
+"""Sweeps: keys that mean one run, folders that take up where they were, failures that are kept and tried again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sweep_files import BROKEN, Ear, timeless, tiny_tasks, write_experiment
+
+from neuclust.errors import ConfigError, DataError
+from neuclust.experiment import tasks as tasks_module
+from neuclust.experiment.engines import Outcome, Watch, play_inline
+from neuclust.experiment.run import run
+from neuclust.experiment.spec import read_spec
+from neuclust.experiment.store import done, read_store, write_run
+from neuclust.experiment.sweep import LOCK, Standing, locked, sweep
+from neuclust.experiment.tasks import Task, code_version, play, tasks_of
+from neuclust.presets import policy_config
+
+
+def counts(standing: Standing) -> tuple[int, int, int]:
+    return len(standing.held), len(standing.failed), len(standing.missing)
+
+
+def test_every_run_has_its_own_key_and_keeps_it(tmp_path: Path) -> None:
+    tasks = tiny_tasks(tmp_path)
+    assert [(task.seed, task.contestant.policy) for task in tasks] == [
+        (seed, policy) for seed in (0, 1) for policy in ("uniform", "linucb", "cn-ucb")
+    ]
+    keys = [task.key for task in tasks]
+    assert len(set(keys)) == len(keys)
+    assert all(len(key) == 32 and set(key) <= set("0123456789abcdef") for key in keys)
+    assert [task.key for task in tasks_of(read_spec(tmp_path / "tiny.toml"))] == keys
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("rounds = 12", "rounds = 13"),
+        ("slate_size = 3", "slate_size = 4"),
+        ("seeds = 1", "seeds = [1]"),
+        ('data = "tiny.npz"', 'data = "tiny.npz"\nslate_reward = "mean"'),
+        ('data = "tiny.npz"', 'data = "tiny.npz"\narms_per_round = 20'),
+    ],
+)
+def test_another_configuration_has_other_keys(tmp_path: Path, before: str, after: str) -> None:
+    file = write_experiment(tmp_path, seeds=1)
+    keys = {task.key for task in tasks_of(read_spec(file))}
+    file.write_text(file.read_text().replace(before, after))
+    changed = {task.key for task in tasks_of(read_spec(file))}
+    assert len(changed) == 3
+    assert not keys & changed
+
+
+def test_a_default_written_out_is_the_same_run_and_another_value_is_not(tmp_path: Path) -> None:
+    entry = '[[policy]]\npolicy = "cn-ucb"\nsettings = {{ gamma = {} }}\n'
+    plain = tiny_tasks(tmp_path, seeds=1)
+    default = policy_config("cn-ucb").arms.schedule.gamma
+    assert tiny_tasks(tmp_path, entry.format(float(default)), seeds=1) == plain
+    other = tiny_tasks(tmp_path, entry.format(default + 1.0), seeds=1)
+    assert len({task.key for task in other}) == len(plain) + 1
+
+
+def test_other_data_and_other_code_have_other_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {task.key for task in tiny_tasks(tmp_path)}
+    file = tmp_path / "tiny.npz"
+    file.write_bytes(file.read_bytes() + b"\0")  # the same arrays, but not the same file
+    assert not keys & {task.key for task in tasks_of(read_spec(tmp_path / "tiny.toml"))}
+    tiny_tasks(tmp_path)
+    monkeypatch.setattr(tasks_module, "code_version", lambda: "0.2.0+0")
+    assert not keys & {task.key for task in tasks_of(read_spec(tmp_path / "tiny.toml"))}
+
+
+def test_the_code_version_covers_what_decides_numbers_alone() -> None:
+    root = Path(tasks_module.neuclust.__file__).parent
+    sources = {file.relative_to(root).as_posix() for file in tasks_module._sources(root)}
+    assert {"core.py", "presets.py", "kernels/widths.py", "data/twin.py", "experiment/run.py"} <= sources
+    assert not {name for name in sources if name.startswith(("cli/", "report/"))}
+    assert code_version().startswith(tasks_module.neuclust.__version__ + "+")
+
+
+def test_a_file_that_changes_under_a_sweep_is_not_played(tmp_path: Path) -> None:
+    task = tiny_tasks(tmp_path, seeds=1)[0]
+    (tmp_path / "tiny.npz").write_bytes(b"other")
+    with pytest.raises(DataError, match="expected the file the sweep began with"):
+        play(replace(task, content="0" * 64))
+
+
+def test_all_policies_meet_the_same_coins(tmp_path: Path) -> None:
+    records = [play(task) for task in tiny_tasks(tmp_path, seeds=1)]
+    assert len({record.best_expected for record in records}) == 1
+
+
+def test_a_second_sweep_plays_nothing_and_a_longer_one_only_the_rest(tmp_path: Path) -> None:
+    folder, few, many = tmp_path / "out", tiny_tasks(tmp_path, seeds=1), tiny_tasks(tmp_path, seeds=3)
+    assert counts(sweep(folder, few, play_inline, Ear())) == (3, 0, 0)
+    before, ear = read_store(folder), Ear()
+    assert counts(sweep(folder, few, play_inline, ear)) == (3, 0, 0)
+    assert not ear.starts
+    assert counts(sweep(folder, many, play_inline, ear)) == (9, 0, 0)
+    assert [task.seed for task in ear.starts] == [1] * 3 + [2] * 3
+    assert {key: record for key, record in read_store(folder).items() if key in before} == before
+
+
+def test_an_engine_that_breaks_down_keeps_what_was_done(tmp_path: Path) -> None:
+    folder, tasks = tmp_path / "out", tiny_tasks(tmp_path)
+
+    def breaking(tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
+        yield from play_inline(tasks[:2], watch)
+        raise OSError("the building is on fire")
+
+    with pytest.raises(OSError, match="fire"):
+        sweep(folder, tasks, breaking, Ear())
+    assert done(folder) == {task.key for task in tasks[:2]}
+    assert counts(sweep(folder, tasks, play_inline, Ear())) == (6, 0, 0)
+    assert timeless(read_store(folder)) == timeless({task.key: play(task) for task in tasks})
+
+
+def test_failures_are_kept_left_alone_and_tried_again_when_asked(tmp_path: Path) -> None:
+    folder, tasks, ear = tmp_path / "out", tiny_tasks(tmp_path, BROKEN, seeds=1), Ear()
+    assert counts(sweep(folder, tasks, play_inline, ear)) == (3, 1, 0)
+    (file,) = (folder / "failures").iterdir()
+    told = json.loads(file.read_text())
+    assert file.stem == told["key"] == tasks[-1].key
+    assert told["config"]["policy"]["config"]["clustering"]["count"] == 30
+    assert "Error" in told["error"]
+    assert "Traceback" in told["traceback"]
+    assert counts(sweep(folder, tasks, play_inline, Ear())) == (3, 1, 0)
+    assert counts(sweep(folder, tasks, play_inline, ear, retry_failed=True)) == (3, 1, 0)
+    assert ear.starts.count(tasks[-1]) == 2
+    write_run(folder, tasks[-1].key, play(tasks[0]))
+    assert counts(sweep(folder, tasks, play_inline, Ear())) == (4, 0, 0)
+
+
+def test_a_failure_that_is_mended_is_forgotten(tmp_path: Path) -> None:
+    folder, tasks = tmp_path / "out", tiny_tasks(tmp_path, seeds=1)
+    sweep(folder, tasks, play_inline, Ear())
+    (folder / "runs" / f"{tasks[0].key}.parquet").unlink()
+    (folder / "failures").mkdir()
+    failure = folder / "failures" / f"{tasks[0].key}.json"
+    failure.write_text("{}")
+    assert counts(sweep(folder, tasks, play_inline, Ear())) == (2, 1, 0)
+    assert counts(sweep(folder, tasks, play_inline, Ear(), retry_failed=True)) == (3, 0, 0)
+    assert not failure.exists()
+
+
+def test_a_folder_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
+    folder, tasks = tmp_path / "out", tiny_tasks(tmp_path, seeds=1)
+    sweep(folder, tasks[:1], play_inline, Ear())
+    with locked(folder), pytest.raises(ConfigError, match=r"another sweep \(process \d+\) does"):
+        sweep(folder, tasks, play_inline, Ear())
+    assert len(done(folder)) == 1
+    assert (folder / LOCK).exists()
+    assert counts(sweep(folder, tasks, play_inline, Ear())) == (3, 0, 0)
+
+
+def test_a_run_of_a_sweep_is_a_plain_run(tmp_path: Path) -> None:
+    task = tiny_tasks(tmp_path, seeds=2)[-1]
+    environment = tasks_module.environment_of(task, None)
+    policy = task.contestant.build(environment, 1)
+    plain = run(policy, environment, 12, 1, label=tasks_module._label(task))
+    assert timeless({"": play(task)}) == timeless({"": plain})
