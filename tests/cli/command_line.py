@@ -19,11 +19,12 @@ class Answer(NamedTuple):
     err: str
 
 
+TERMINAL_VARIABLES = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "CI", "GITHUB_ACTIONS")
+
 Command = Callable[..., Answer]
 
 
 def clean_environment(**more: str) -> dict[str, str]:
     """One thread, and no variable that changes how a terminal is taken."""
-    dropped = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "CI", "GITHUB_ACTIONS"}
-    kept = {name: value for name, value in os.environ.items() if name not in dropped}
+    kept = {name: value for name, value in os.environ.items() if name not in TERMINAL_VARIABLES}
     return kept | {"OMP_NUM_THREADS": "1", "TERM": "xterm-256color"} | more

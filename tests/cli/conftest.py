@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command_line import NEUCLUST, Answer, Command, clean_environment
+from command_line import NEUCLUST, TERMINAL_VARIABLES, Answer, Command, clean_environment
 
 from neuclust.cli import main
 from neuclust.data.dataset import ProfileDataset
@@ -57,6 +57,8 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
 
     def give(*arguments: str | Path) -> Answer:
         monkeypatch.setattr(sys, "argv", ["neuclust", *map(str, arguments)])
+        for name in TERMINAL_VARIABLES:  # a test runner may set some of them for its workers
+            monkeypatch.delenv(name, raising=False)
         with pytest.raises(SystemExit) as left:
             main()
         out, err = capsys.readouterr()

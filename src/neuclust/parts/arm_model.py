@@ -30,7 +30,7 @@ from neuclust.kernels.network import (
 from neuclust.kernels.regions import find_regions, group_rows
 from neuclust.kernels.training import Parameters, arm_gradients, arm_objective
 from neuclust.parts.confidence import ConfidenceConfig, build_confidence, feature_scale
-from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
+from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
 from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
@@ -130,7 +130,7 @@ class ArmModel:
     def encode(self, round: Round, positions: Tensor) -> Tensor:
         """Encoded contexts of the given arms with all columns, (k, d')."""
         rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
-        return self.encoder.full(active_contexts(round)[positions], round.active, rho)
+        return self.encoder.full(contexts_at(round, positions), round.active, rho)
 
     def _evaluate(self, z: Tensor, round: Round) -> tuple[Tensor, Tensor]:
         rho = self.rho if self.rho is not None else self.encoder.scale_of(round)

@@ -16,7 +16,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky, woodbury_
-from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts
+from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import take
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
@@ -71,7 +71,7 @@ class SharedLinUCB:
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
-        x, columns = self._encode(round, active_contexts(round)[slate.positions])
+        x, columns = self._encode(round, contexts_at(round, slate.positions))
         self._rho = self._scale(round)
         self._updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
