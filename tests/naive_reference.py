@@ -152,7 +152,7 @@ def slate_forward(
 
 
 def encode(config: Any, z: Tensor, rho: float, even: bool) -> Tensor:
-    """φ(z) of one masked context (d,), SPEC §1.2."""
+    """φ(z) of one masked context (d,)."""
     if config.kind == "scale":
         z = z / rho
     elif config.kind == "unit":

@@ -1,4 +1,4 @@
-"""Exploration schedules against SPEC §1.5's formulas and its size check."""
+"""Exploration schedules against their formulas and a check of their sizes."""
 
 from __future__ import annotations
 

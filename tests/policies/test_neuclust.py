@@ -191,7 +191,7 @@ def test_first_largest_takes_the_first_of_equals() -> None:
 
 @pytest.mark.parametrize("name", ["neuclust", "neuclust-online"])
 def test_changing_profiles_after_play_changes_nothing_learned(name: str) -> None:
-    """The covariance and the history hold contexts as they were shown (SPEC A12)."""
+    """The covariance and the history hold contexts as they were shown."""
     environment = small_environment()
     policy = build_policy(name, environment=environment, clusters=4)
     for t in range(1, 4):

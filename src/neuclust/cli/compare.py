@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-
-from neuclust.errors import DataError
-
-if TYPE_CHECKING:
-    from neuclust.experiment.records import RunRecord
-
-RUNS = "runs.json"
 
 
 def compare(
@@ -41,13 +34,14 @@ def compare(
     """
     from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.records import write_text
+    from neuclust.experiment.store import read_records
     from neuclust.report.compare import compare as compare_records
     from neuclust.report.compare_tables import compare_document, csv_pairs
 
     outputs = Outputs(json=json)
     for file in (outputs.json, None if csv is None else str(csv)):
         check_outputs(Outputs(json=file))
-    comparisons = compare_records(read_records(records), confidence=confidence, baseline=baseline)
+    comparisons = compare_records(list(read_records(records).values()), confidence=confidence, baseline=baseline)
     if csv is not None:
         write_text(csv, csv_pairs(comparisons))
     if outputs.json_file is not None:
@@ -61,18 +55,3 @@ def compare(
     console = make_console()
     for comparison in comparisons:
         print_comparison(console, comparison)
-
-
-def read_records(path: Path) -> list[RunRecord]:
-    """The records of a store, of a folder with a runs.json, or of such a file."""
-    from neuclust.experiment.records import read_runs
-    from neuclust.experiment.store import MARK, read_store
-
-    if path.is_dir() and (path / MARK).exists():
-        return list(read_store(path).values())
-    if path.is_dir() and not (path / RUNS).exists():
-        raise DataError(
-            f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
-            "`neuclust sweep` and `neuclust run --out` write such folders"
-        )
-    return read_runs(path / RUNS if path.is_dir() else path)

@@ -23,13 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 from neuclust import __version__
 from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord, write_text
+from neuclust.experiment.records import RunRecord, read_runs, write_text
 
 if TYPE_CHECKING:
     import polars as pl
 
 FORMAT = 1
 MARK = "store.json"
+RUNS = "runs.json"  # what `neuclust run --out` writes instead of a store
 ROOMS = ("runs", "curves", "clusters")
 _BESIDE = ("curve", "reward_curve", "chosen_clusters")  # not columns of the table of runs
 _AS_JSON = ("settings", "problem")
@@ -113,6 +114,19 @@ def read_store(folder: Path) -> dict[str, RunRecord]:
     records = {file.stem: _read(folder, file) for file in sorted((folder / "runs").glob("*.parquet"))}
     order = sorted(records, key=lambda k: (records[k].env, records[k].policy, records[k].preset, records[k].seed, k))
     return {key: records[key] for key in order}
+
+
+def read_records(path: Path) -> dict[str, RunRecord]:
+    """Records of a store by key; of a folder with runs.json, or of such a file, by their place in it."""
+    if (path / MARK).exists():
+        return read_store(path)
+    if path.is_dir() and not (path / RUNS).exists():
+        raise DataError(
+            f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
+            "`neuclust run --out` and `neuclust sweep` make such folders"
+        )
+    found = read_runs(path / RUNS if path.is_dir() else path)
+    return {f"run {place}": record for place, record in enumerate(found, start=1)}
 
 
 def _row(record: RunRecord) -> dict[str, Any]:

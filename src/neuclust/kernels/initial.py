@@ -1,4 +1,4 @@
-"""Initial weights of the arm network, one function a rule (SPEC §1.3)."""
+"""Initial weights of the arm network, one function a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters of arms: any scikit-learn style clusterer, and rules for clusters too small for a slate (SPEC §1.8)."""
+"""Clusters of arms: any scikit-learn style clusterer, and rules for clusters too small for a slate."""
 
 from __future__ import annotations
 

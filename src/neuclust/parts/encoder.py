@@ -1,4 +1,4 @@
-"""From a masked context z = x ⊙ a to what the network reads (SPEC §1.2)."""
+"""From a masked context z = x ⊙ a to what the network reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much to explore: γ for the next round, from what has been seen so far (SPEC §1.5)."""
+"""How much to explore: γ for the next round, from what has been seen so far."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slate model: the monotone network F, its scale, its inputs and its training (SPEC §1.6, §1.7)."""
+"""The slate model: the monotone network F, its scale, its inputs and its training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The online variant's own picture of the arms: profiles that learn from what was played (SPEC §1.10a)."""
+"""The online variant's own picture of the arms: profiles that learn from what was played."""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord, read_runs, write_text
-from neuclust.experiment.store import MARK, read_store
+from neuclust.experiment.records import RunRecord, write_text
+from neuclust.experiment.store import read_records
 from neuclust.report.columns import Picture, pictures
 from neuclust.report.groups import ProblemRuns, problems
 from neuclust.report.html import Failure, Provenance, Section, page
@@ -26,7 +26,7 @@ from neuclust.report.provenance import page_versions, run_versions
 from neuclust.report.tables import csv_table, summaries
 from neuclust.report.vectors import pdf_bytes, svg_text
 
-RUNS, FAILURES, PAGE = "runs.json", "failures", "report.html"
+FAILURES, PAGE = "failures", "report.html"
 RESERVED = ("failures", "reading", "made")  # ids of the page itself
 
 
@@ -40,25 +40,12 @@ class Source:
 
 def read_source(path: Path) -> Source:
     """A store of records, a folder with runs.json, or such a file; refused where nothing was played or failed."""
-    records = _records(path)
+    records = read_records(path)
     folder = path if path.is_dir() else path.parent
     source = Source(tuple(records.values()), _failures(folder / FAILURES, settled=set(records)))
     if not source.failures and not any(record.rounds for record in source.records):
         raise DataError(f"{path}: expected at least one run of at least one round, got none; run something first")
     return source
-
-
-def _records(path: Path) -> dict[str, RunRecord]:
-    """Records by key, or by place in a file that has no keys."""
-    if (path / MARK).exists():
-        return read_store(path)
-    if path.is_dir() and not (path / RUNS).exists():
-        raise DataError(
-            f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
-            "`neuclust run --out` and `neuclust sweep` make such folders"
-        )
-    found = read_runs(path / RUNS if path.is_dir() else path)
-    return {f"run {place}": record for place, record in enumerate(found, start=1)}
 
 
 def _failures(folder: Path, settled: set[str]) -> tuple[Failure, ...]:
