@@ -18,11 +18,13 @@ from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
 from neuclust.parts.confidence import ConfidenceConfig
 from neuclust.parts.encoder import EncoderConfig
+from neuclust.parts.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
 from neuclust.parts.fitting import TrainingConfig
 from neuclust.parts.schedules import ScheduleConfig
 from neuclust.parts.slate_model import SlateModelConfig
 from neuclust.parts.tracker import TrackerConfig
 from neuclust.persistence import read_state
+from neuclust.policies.across import AcrossConfig, NeUClustAcross
 from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
 from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
@@ -34,6 +36,9 @@ from neuclust.policies.linear import LinearConfig, SharedLinUCB
 from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
 from neuclust.policies.linear_sampling import LinearSamplingConfig, LinearTS
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
+from neuclust.policies.neural_linear import NeuralLinear, NeuralLinearConfig
+from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
+from neuclust.policies.neural_mab import NeuralMAB, NeuralMABConfig
 from neuclust.policies.reference import Oracle, ReferenceConfig, Static, Uniform
 
 
@@ -166,6 +171,13 @@ _NEUCLUST = {
     "authors-yelp": _authors(_authors_arms(100, 0.01, 1e-3, 40), _authors_slate(30, 0.02, clamp=False), 20),
 }
 
+# F reads optimistic scores: without constraints the slate is then the top K of all arms
+_ACROSS = {
+    "default": AcrossConfig(_DEFAULT_ARMS, ClusteringConfig(count=15)),
+    "paper": AcrossConfig(_PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE),  # F reads means, as in the paper
+    "found-clusters": AcrossConfig(_DEFAULT_ARMS, ClusteringConfig(choose="stability")),
+}
+
 _CN_UCB = {
     "default": CombinatorialNeuralConfig(_DEFAULT_ARMS),
     "paper": CombinatorialNeuralConfig(_PAPER_ARMS),
@@ -178,6 +190,28 @@ _CN_UCB = {
 _DISCRETE = {
     "default": CubeConfig(EncoderConfig("scale", rho=5.0)),  # entries of ratings fill [0, 1]
     "authors-ml": CubeConfig(EncoderConfig("raw"), clip=False),  # eleven cubes an axis, not two
+}
+
+_NEURAL_LINEAR = {"default": NeuralLinearConfig(), "ucb": NeuralLinearConfig(exploration="ucb")}
+
+
+def _authors_mab(rate: float, steps: int) -> NeuralMABConfig:
+    """One linear layer with a bias on raw contexts, the whole history at every step, no slate net."""
+    net = FeatureNetConfig(
+        input=NetInputConfig(EncoderConfig("raw"), pooled=False, constant=0.0),
+        depth=0,
+        init="torch-default",
+        adam=AdamConfig(rate=rate, steps=steps, batch_size=None, decay=0.0),
+        retrain=RetrainConfig.always(1),
+    )
+    return NeuralMABConfig(net, slate_kind="none", shortcut=False)
+
+
+_NEURAL_MAB = {
+    "default": NeuralMABConfig(),
+    "plain": NeuralMABConfig(slate_kind="plain", shortcut=False),
+    "authors-ml": _authors_mab(1e-2, 50),
+    "authors-yelp": _authors_mab(1e-3, 30),
 }
 
 # MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
@@ -195,10 +229,15 @@ def _plain(kind: Callable[..., Policy]) -> Callable[[Any, Problem, int], Policy]
     return lambda config, problem, seed: kind(config, problem.dim, problem.slate_size, seed)
 
 
-def _neuclust(config: NeUClustConfig, problem: Problem, seed: int) -> Policy:
-    counts = None if config.tracker is None or problem.counts is None else (problem.arm_ids, problem.counts)
-    catalogue = (problem.arm_ids, problem.profiles)
-    return NeUClust(config, problem.dim, problem.slate_size, seed, catalogue=catalogue, counts=counts)
+def _clustered(kind: Callable[..., Policy]) -> Callable[[Any, Problem, int], Policy]:
+    """NeUClust and its kin: they cluster all arms there are, and trackers start from counts where there are some."""
+
+    def build(config: Any, problem: Problem, seed: int) -> Policy:
+        counts = None if config.tracker is None or problem.counts is None else (problem.arm_ids, problem.counts)
+        catalogue = (problem.arm_ids, problem.profiles)
+        return kind(config, problem.dim, problem.slate_size, seed, catalogue=catalogue, counts=counts)
+
+    return build
 
 
 def _oracle(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
@@ -218,12 +257,20 @@ def _static(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
 POLICIES: dict[str, PolicySpec] = {
     spec.name: spec
     for spec in (
-        PolicySpec("neuclust", "neural arm model, exact widths, top K of the best cluster", _NEUCLUST, _neuclust),
+        PolicySpec(
+            "neuclust", "neural arm model, exact widths, top K of the best cluster", _NEUCLUST, _clustered(NeUClust)
+        ),
         PolicySpec(
             "neuclust-online",
             "NeUClust that tracks profiles from what it sees and re-clusters every round",
             {name: _online(name, config) for name, config in _NEUCLUST.items()},
-            _neuclust,
+            _clustered(NeUClust),
+        ),
+        PolicySpec(
+            "neuclust-across",
+            "NeUClust whose slate may mix clusters, with limits a category, required and excluded arms, diversity",
+            _ACROSS,
+            _clustered(NeUClustAcross),
         ),
         PolicySpec(
             "cn-ucb", "the same arm model without clusters: global top K", _CN_UCB, _plain(CombinatorialNeuralUCB)
@@ -248,6 +295,24 @@ POLICIES: dict[str, PolicySpec] = {
             "NeuralTS: one sample an arm with a diagonal covariance, top K",
             {"default": CombinatorialSamplingConfig(_DIAGONAL_ARMS, samples=1)},
             _plain(CombinatorialNeuralTS),
+        ),
+        PolicySpec(
+            "neural-linear",
+            "NeuralLinear: Bayesian regression on the last hidden layer, one draw a round, top K",
+            _NEURAL_LINEAR,
+            _plain(NeuralLinear),
+        ),
+        PolicySpec(
+            "neural-linucb",
+            "Neural-LinUCB: LinUCB on the last hidden layer as it was at every play, top K",
+            {"default": NeuralLinUCBConfig()},
+            _plain(NeuralLinUCB),
+        ),
+        PolicySpec(
+            "neural-mab",
+            "Neural-MAB: a net for arms and one for slates, greedy by marginal contribution",
+            _NEURAL_MAB,
+            _plain(NeuralMAB),
         ),
         PolicySpec(
             "epsilon-greedy",
@@ -334,9 +399,13 @@ def build_policy(
 
 _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
     "neuclust": (NeUClustConfig, NeUClust),
+    "neuclust-across": (AcrossConfig, NeUClustAcross),
     "cn-ucb": (CombinatorialNeuralConfig, CombinatorialNeuralUCB),
     "linucb": (LinearConfig, SharedLinUCB),
     "cn-ts": (CombinatorialSamplingConfig, CombinatorialNeuralTS),
+    "neural-linear": (NeuralLinearConfig, NeuralLinear),
+    "neural-linucb": (NeuralLinUCBConfig, NeuralLinUCB),
+    "neural-mab": (NeuralMABConfig, NeuralMAB),
     "epsilon-greedy": (EpsilonGreedyConfig, EpsilonGreedy),
     "linucb-disjoint": (ArmwiseLinearConfig, ArmwiseLinUCB),
     "lin-ts": (LinearSamplingConfig, LinearTS),

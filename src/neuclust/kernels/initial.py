@@ -79,9 +79,19 @@ def _torch_default(dim: int, width: int, depth: int, rng: Generator) -> tuple[li
     ], True
 
 
+def _uniform(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """The same without biases, for inputs that carry a constant of their own."""
+    sizes = [dim, *[width] * depth, 1]
+    return [
+        torch.from_numpy(rng.uniform(-1, 1, (out, fan_in)) / math.sqrt(fan_in))
+        for fan_in, out in itertools.pairwise(sizes)
+    ], False
+
+
 RULES: dict[str, Callable[[int, int, int, Generator], tuple[list[Tensor], bool]]] = {
     "symmetric": _symmetric,
     "mirrored": _mirrored,
     "he": _he,
     "torch-default": _torch_default,
+    "uniform": _uniform,
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -28,6 +30,8 @@ def top(scores: Tensor, rank: Tensor, k: int) -> Tensor:
 
 def cluster_table(labels: Tensor, clusters: int) -> Tensor:
     """Members of every cluster as rows, (clusters, largest), padded with −1."""
+    if serves(labels):
+        return torch.from_numpy(compiled.group_table(labels.numpy(), clusters))
     order = torch.argsort(labels, stable=True)
     sizes = torch.bincount(labels, minlength=clusters)
     starts = torch.cumsum(sizes, 0) - sizes
@@ -55,3 +59,26 @@ def top_of_clusters(scores: Tensor, rank: Tensor, labels: Tensor, table: Tensor,
     sizes = torch.bincount(labels[order], minlength=len(table))
     starts = torch.cumsum(sizes, 0) - sizes
     return order[starts.unsqueeze(1) + torch.arange(k, device=scores.device)]
+
+
+def greedy_slate(value: Callable[[Tensor], Tensor], qualities: Tensor, rank: Tensor, k: int) -> Tensor:
+    """K positions, each the largest marginal contribution i* = argmax_{i ∉ S} F(S ∪ {i}) − F(S): (n,) -> (k,).
+
+    `value` maps slates of qualities (m, k), zeros in empty slots, to F (m,). Ties, up to rounding, go to the larger
+    quality and then the smaller rank, so that a non-decreasing F gives the top K by quality.
+    """
+    order = sort_positions(qualities, rank)
+    ranked = qualities[order]
+    distinct, group = torch.unique_consecutive(ranked, return_inverse=True)  # equal qualities contribute alike
+    slates = distinct.new_zeros(len(distinct), k)
+    free = torch.ones(len(order), dtype=torch.bool, device=order.device)
+    chosen = []
+    for slot in range(k):
+        slates[:, slot] = distinct
+        worth = torch.where(free, value(slates)[group], -torch.inf)
+        best = worth.max()
+        first = int(torch.nonzero(worth >= best - 1e-12 * (1 + best.abs()))[0])
+        chosen.append(first)
+        free[first] = False
+        slates[:, slot] = ranked[first]
+    return order[chosen]

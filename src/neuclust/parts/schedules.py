@@ -1,10 +1,14 @@
-"""How much to explore: γ for the next round, from what has been seen so far."""
+"""How much to explore: γ for the next round, from what has been seen so far, and slates at random now and then."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
 
 from neuclust.configuration import check_choices
 from neuclust.errors import ConfigError
@@ -90,3 +94,10 @@ def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
     statistical = first * _radius(config, progress.logdet + second, ridge)
     optimisation = math.pow(1 - shrink, progress.steps / 2) * math.sqrt(n / ridge) + third
     return statistical + (ridge + config.c_1 * n * progress.depth) * optimisation
+
+
+def sometimes_uniform(greedy: Tensor, n: int, epsilon: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """With chance ε K of n arms at random, otherwise the greedy slate (K,); the slate and every slot's chance, (K,)."""
+    explores = rng.random() < epsilon
+    positions = torch.from_numpy(rng.choice(n, size=len(greedy), replace=False)) if explores else greedy
+    return positions, epsilon / n + (1 - epsilon) * (positions == greedy).to(torch.float64)

@@ -90,14 +90,8 @@ class SlateModel:
 
     def _inputs(self, history: History, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Slates as F reads them (u, K), their mean rewards (u,) and counts (u,)."""
-        if self.config.train_input == "predicted":
-            groups, target, counts = history.slate_targets()
-            return self.prepare(predicted[groups]), target, counts
-        realised = self.config.train_input == "realised"
-        inputs = history.slate_arm_rewards.rows if realised else history.slate_predictions.rows
-        known = ~torch.isnan(inputs).any(1)  # a slate with an unseen arm reward has no realised input
-        target = history.slate_rewards.rows[known]
-        return self.prepare(inputs[known]), target, torch.ones_like(target)
+        inputs, target, counts = slates_seen(history, predicted, self.config.train_input)
+        return self.prepare(inputs), target, counts
 
     def _problem(self, history: History, predicted: Tensor) -> LeastSquares:
         inputs, target, counts = self._inputs(history, predicted)
@@ -141,6 +135,21 @@ class SlateModel:
         self.net = self.net.with_parameters(tuple(take(state, f"parameter.{i}", like) for i, like in shapes))
         self.initial = self.net.with_parameters(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
         self.failures = int(state["failures"])
+
+
+def slates_seen(history: History, predicted: Tensor, kind: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Arm rewards of the slates in a history (u, K), the slates' mean rewards (u,) and counts (u,).
+
+    Arm rewards are `predicted` (distinct contexts,) for the kind of this name, those predicted when the slate was
+    learned for `predicted-then`, those that came back for `realised`.
+    """
+    if kind == "predicted":
+        groups, target, counts = history.slate_targets()
+        return predicted[groups], target, counts
+    inputs = history.slate_arm_rewards.rows if kind == "realised" else history.slate_predictions.rows
+    known = ~torch.isnan(inputs).any(1)  # a slate with an unseen arm reward has no realised input
+    target = history.slate_rewards.rows[known]
+    return inputs[known], target, torch.ones_like(target)
 
 
 def initial_slate_network(config: SlateModelConfig, slate_size: int, seed: int) -> MonotoneNetwork:

@@ -15,6 +15,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
 from neuclust.parts.confidence import ConfidenceConfig
+from neuclust.parts.schedules import sometimes_uniform
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -55,10 +56,7 @@ class EpsilonGreedy:
         means = self.arms.scores(round).means
         greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
         epsilon = min(1.0, self.config.exploration / round.t)
-        rng = stream(self.seed, "epsilon-greedy", round.t)
-        explores = rng.random() < epsilon
-        positions = torch.from_numpy(rng.choice(n, size=k, replace=False)) if explores else greedy
-        chance = epsilon / n + (1 - epsilon) * (positions == greedy).to(torch.float64)
+        positions, chance = sometimes_uniform(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
         return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), probabilities=chance)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:

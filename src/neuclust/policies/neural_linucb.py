@@ -1,0 +1,104 @@
+"""Neural-LinUCB (Xu, Wen, Zhao, Gu, ICLR 2022): deep representation, shallow exploration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import check_choices
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError
+from neuclust.kernels.ranking import top
+from neuclust.parts.bayes_linear import BayesLinear
+from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig
+from neuclust.parts.history import History
+from neuclust.parts.state import nested, under
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralLinUCBConfig:
+    """A_0 = ridge·I; α multiplies the width; w is trained every H = `net.retrain.every` rounds.
+
+    head `bandit` fits the hidden layers alone, below the present θ̂ (the paper keeps the θ̂ of every round past);
+    `own` fits an output layer along with them, which is not used otherwise.
+    """
+
+    net: FeatureNetConfig = field(default_factory=lambda: FeatureNetConfig(retrain=RetrainConfig.always(10)))
+    alpha: float = 0.3
+    ridge: float = 1.0
+    head: Literal["bandit", "own"] = "bandit"
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if self.net.depth < 1:
+            raise ConfigError(f"neural-linucb: expected a net with a hidden layer, got depth {self.net.depth}")
+        if self.head == "bandit" and self.net.init == "torch-default":
+            raise ConfigError("head=bandit has no bias, got net.init=torch-default; use uniform or head=own")
+        if not self.ridge > 0 or not self.alpha >= 0:
+            raise ConfigError(f"expected ridge > 0 and alpha >= 0, got {self.ridge} and {self.alpha}")
+
+
+class NeuralLinUCB:
+    """S_t = top K of θ̂ᵀφ(x_i; w) + α√(φᵀA⁻¹φ), θ̂ = A⁻¹b; A += Σ_S φφᵀ, b += Σ_S r φ, w trained every H rounds.
+
+    φ is the last hidden layer. A and b keep the features as they were when the arms were learned: training w moves
+    φ and leaves them alone, unlike NeuralLinear, which rebuilds them.
+    """
+
+    name = "neural-linucb"
+    save = save_policy
+
+    def __init__(self, config: NeuralLinUCBConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.net = FeatureNet(config.net, dim, seed)
+        self.history = History(self.net.inputs.dim, slate_size)
+        prior = torch.full((config.net.width,), 1 / config.ridge, dtype=torch.float64)
+        self.ridge = BayesLinear(prior, noise_variance=1.0)  # precision A, moment b, mean θ̂
+        self.updates = 0
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        x, columns, group = self.net.inputs.distinct(round)
+        features = self.net.features(x, columns)
+        means, bonuses = self.ridge.means(features), self.config.alpha * self.ridge.widths(features)
+        positions = top((means + bonuses)[group], tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        return Slate(positions, means[group[positions]], bonuses[group[positions]])
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
+        self.updates += 1
+        seen = ~torch.isnan(feedback.arm_rewards)
+        if bool(seen.any()):
+            features = self.net.features(self.history.contexts.rows[rows[seen]])
+            self.ridge.observe(features, feedback.arm_rewards[seen].to(torch.float64))
+        self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            "seed": torch.tensor(self.seed),
+            "updates": torch.tensor(self.updates),
+            **nested("net", self.net.state_dict()),
+            **nested("history", self.history.state_dict()),
+            **nested("ridge", self.ridge.state_dict()),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.net.load_state_dict(under("net", state))
+        self.ridge.load_state_dict(under("ridge", state))
+        self.history.load_state_dict(under("history", state))
+        self.seed = self.net.seed = int(state["seed"])
+        self.updates = int(state["updates"])
+
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of the net blew up."""
+        return self.net.failures

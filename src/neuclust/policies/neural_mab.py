@@ -1,0 +1,152 @@
+"""Neural-MAB (Lin, Yao, Zhang, Noh, Joe-Wong, HotMobile 2022), our reading of its one-sentence description.
+
+Two nets, one for the quality of an arm and one for the reward of a slate, and a slate that grows by the arm with the
+largest marginal contribution. The `authors` presets are what the code published with NeUClust runs under this name:
+one linear layer, Adam made anew every round, the top K of its predictions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import check_choices
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError
+from neuclust.kernels.ranking import greedy_slate, top
+from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks
+from neuclust.parts.fitting import TrainingConfig
+from neuclust.parts.history import History
+from neuclust.parts.schedules import sometimes_uniform
+from neuclust.parts.slate_model import SlateModel, SlateModelConfig
+from neuclust.parts.slate_net import SlateNet, SlateNetConfig
+from neuclust.parts.state import nested, under
+from neuclust.parts.ties import tie_rank
+from neuclust.persistence import save_policy
+from neuclust.randomness import stream
+
+
+def _arm_net() -> FeatureNetConfig:
+    """Trained from the first round on: nothing else here learns."""
+    return FeatureNetConfig(retrain=RetrainConfig(first_every=1))
+
+
+def _monotone_slates() -> SlateModelConfig:
+    return SlateModelConfig(train_input="realised", training=TrainingConfig(train_every=10))
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralMABConfig:
+    """`net` is f_A; f_B is `monotone` (`slate`), `plain` (`slate_net`), or `none`: the top K by quality.
+
+    `shortcut`: where f_B is monotone the greedy slate is the top K by quality; take it without evaluating f_B. A plain
+    f_B may tell arms apart by its errors alone where a slate that is not full earns nothing.
+    `epsilon` is c in ε_t = min(1, c/t), the chance of a slate at random. With `net.adam.dropout` f_A is trained with
+    random units left out, and one mask a round is used to select.
+    """
+
+    net: FeatureNetConfig = field(default_factory=_arm_net)
+    slate_kind: Literal["monotone", "plain", "none"] = "monotone"
+    slate: SlateModelConfig = field(default_factory=_monotone_slates)
+    slate_net: SlateNetConfig = field(default_factory=SlateNetConfig)
+    shortcut: bool = True
+    epsilon: float = 0.0
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if self.shortcut and self.slate_kind == "plain":
+            raise ConfigError("shortcut: expected slate_kind=monotone, got plain, whose greedy slate may be another")
+        if self.slate_kind == "monotone" and not (self.slate.sort_input and self.slate.relu_input):
+            raise ConfigError("slate: expected sort_input and relu_input, since a slate that grows has empty slots")
+        if not self.epsilon >= 0:
+            raise ConfigError(f"epsilon: expected a number of at least 0, got {self.epsilon}")
+
+
+class NeuralMAB:
+    """S = ∅; K times i* = argmax_{i ∉ S} f_B(s(S ∪ {i})) − f_B(s(S)), S ← S ∪ {i*}, s(S) = sorted q̂_S, zero-padded.
+
+    q̂_i = f_A(x_i). Ties go to the larger q̂, then the smaller arm id.
+    """
+
+    name = "neural-mab"
+    save = save_policy
+
+    def __init__(self, config: NeuralMABConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.net = FeatureNet(config.net, dim, seed)  # f_A
+        self.history = History(self.net.inputs.dim, slate_size)
+        self.slates = _slate_model(config, slate_size, seed)  # f_B
+        self.updates = 0
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        x, columns, group = self.net.inputs.distinct(round)
+        qualities = self.net.predict(x, columns, self._mask(round.t))[group]
+        positions, chances = self._greedy(round, qualities), None
+        if self.config.epsilon > 0:
+            epsilon = min(1.0, self.config.epsilon / round.t)
+            rng = stream(self.seed, "neural-mab", round.t)
+            positions, chances = sometimes_uniform(positions, len(qualities), epsilon, rng)
+        if self.config.net.adam.dropout > 0:
+            chances = None  # the mask's share in them is not known
+        return Slate(positions, qualities[positions], torch.zeros_like(qualities[positions]), probabilities=chances)
+
+    def _greedy(self, round: Round, qualities: Tensor) -> Tensor:
+        rank = tie_rank(round, self.config.tie, self.seed)
+        if self.slates is None or self.config.shortcut:
+            return top(qualities, rank, self.slate_size)
+        return greedy_slate(self.slates.value, qualities, rank, self.slate_size)
+
+    def _mask(self, t: int) -> Tensor | None:
+        chance = self.config.net.adam.dropout
+        if chance == 0:
+            return None
+        mask = dropout_masks(chance, 1, self.config.net.width, stream(self.seed, "neural-mab dropout", t))
+        return torch.from_numpy(mask[0]).to(torch.float64)
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        rows = self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
+        if not bool(torch.isnan(feedback.slate_reward)):
+            predicted = self.net.predict(self.history.contexts.rows[rows])
+            self.history.observe_slate(rows, float(feedback.slate_reward), feedback.arm_rewards, predicted)
+        self.updates += 1
+        self.net.train(self.history, self.updates)
+        if self.slates is not None:
+            self.slates.train(self.history, self.net.predict(self.history.contexts.rows), self.updates)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            "seed": torch.tensor(self.seed),
+            "updates": torch.tensor(self.updates),
+            **nested("net", self.net.state_dict()),
+            **nested("history", self.history.state_dict()),
+            **(nested("slates", self.slates.state_dict()) if self.slates else {}),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.net.load_state_dict(under("net", state))
+        if self.slates is not None:
+            self.slates.load_state_dict(under("slates", state))
+        self.history.load_state_dict(under("history", state))
+        self.seed = self.net.seed = int(state["seed"])
+        self.updates = int(state["updates"])
+
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of the net blew up."""
+        return self.net.failures
+
+
+def _slate_model(config: NeuralMABConfig, slate_size: int, seed: int) -> SlateNet | SlateModel | None:
+    if config.slate_kind == "none":
+        return None
+    if config.slate_kind == "plain":
+        return SlateNet(config.slate_net, slate_size, seed)
+    return SlateModel(config.slate, slate_size, seed)
