@@ -94,7 +94,18 @@ def _parse(text: str, kind: Any, name: str) -> Any:
                 raise ConfigError(f"--set {name}: expected {kind_name}, got {text!r}") from None
         if option is str:
             return text
+        if get_origin(option) is tuple and get_args(option)[:1] == (int,):
+            return _whole_numbers(text, name)
     raise ConfigError(f"--set {name}: this entry is a group of settings; set one of its members")
+
+
+def _whole_numbers(text: str, name: str) -> tuple[int, ...]:
+    """`3,17,4` as numbers; nothing, or none, is no number at all."""
+    words = [] if text.lower() in ("", "none") else text.split(",")
+    try:
+        return tuple(int(word) for word in words)
+    except ValueError:
+        raise ConfigError(f"--set {name}: expected whole numbers with commas between, got {text!r}") from None
 
 
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from neuclust import __version__
-from neuclust.cli import compare, data, listing, report, run, sweep, tune
+from neuclust.cli import clusters, compare, data, listing, report, reproduce, run, suite, sweep, tune
 
 app = typer.Typer(
     help="Choose K of many, again and again, and learn: neural combinatorial clustered bandits.",
@@ -18,8 +18,11 @@ app = typer.Typer(
 app.command("run")(run.run)
 app.command("report")(report.report)
 app.command("sweep")(sweep.sweep)
+app.command("suite")(suite.suite)
 app.command("compare")(compare.compare)
 app.command("tune")(tune.tune)
+app.command("reproduce")(reproduce.reproduce)
+app.command("clusters")(clusters.clusters)
 app.command("policies")(listing.policies)
 app.command("envs")(listing.envs)
 app.add_typer(data.app, name="data")

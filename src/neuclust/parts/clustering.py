@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -15,8 +16,13 @@ from torch import Tensor
 from neuclust.configuration import check_choices
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
+from neuclust.kernels import jit
+from neuclust.kernels.lloyd import lloyd
 from neuclust.kernels.ranking import cluster_table, top_of_clusters
+from neuclust.parts.cluster_choice import ClusterReport, choose_clusters
 from neuclust.parts.encoder import active_contexts
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,9 @@ class ClusteringConfig:
     the nearest, or `error`. `on` masked clusters z instead of profiles: another, easier algorithm, by name.
     `warm` starts each re-clustering of the online variant from the last centroids. HDBSCAN's noise points
     join the `nearest` cluster or form their `own`.
+
+    `choose` other than fixed takes the number from the data, up to `most`, by that criterion
+    (`parts.cluster_choice`) and leaves `count` aside; arms that are not clustered at all form one cluster.
     """
 
     method: Literal["kmeans", "minibatch", "gaussian-mixture", "agglomerative", "hdbscan"] = "kmeans"
@@ -38,6 +47,8 @@ class ClusteringConfig:
     on: Literal["profiles", "masked"] = "profiles"
     warm: bool = True
     noise: Literal["nearest", "own"] = "nearest"
+    choose: Literal["fixed", "silhouette", "elbow", "stability", "likelihood"] = "fixed"
+    most: int = 30
 
     def __post_init__(self) -> None:
         check_choices(self)
@@ -45,6 +56,11 @@ class ClusteringConfig:
             raise ConfigError(
                 "clustering: expected count, max_iter and n_init of at least 1, got "
                 f"{self.count}, {self.max_iter} and {self.n_init}"
+            )
+        if self.choose != "fixed" and (self.method == "hdbscan" or self.on == "masked" or self.most < 2):
+            raise ConfigError(
+                f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
+                f"takes a number, got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
             )
 
 
@@ -76,6 +92,21 @@ class Partition:
     kept: Tensor | None = None
     small: tuple[SmallCluster, ...] = ()
     order: Tensor | None = None  # of the large and then the small clusters, so that numbers ascend
+
+    def members(self) -> list[NDArray[np.int64]]:
+        """Positions of every cluster's arms, ascending; for partitions that keep all arms."""
+        return [row[row >= 0] for row in self.table.numpy()]
+
+    def cluster_of(self, arms: int) -> Tensor:
+        """The number of every arm's cluster, −1 where its cluster is skipped: (n,)."""
+        if self.kept is None:
+            return self.names[self.labels]
+        names = self.names if self.order is None else self.names[torch.argsort(self.order)]
+        clusters = torch.full((arms,), -1, dtype=torch.int64, device=self.names.device)
+        clusters[self.kept] = names[self.labels]
+        for name, cluster in zip(names[len(self.table) :], self.small, strict=True):
+            clusters[cluster.members] = name
+        return clusters
 
     def best(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
         """b_c: the k best positions of every cluster by (−score, rank), best first: (C, k)."""
@@ -127,6 +158,7 @@ class ClusterMap:
     ) -> None:
         self.config, self.slate_size, self.clusterer, self.catalogue = config, slate_size, clusterer, catalogue
         self.settled: Clusters | None = None
+        self.report: ClusterReport | None = None  # how the number of clusters was chosen, where it was
         self._ids = torch.zeros(0, dtype=torch.int64)  # arms of the settled clusters, ascending
         self._fitted: tuple[Tensor, Tensor, Clusters] | None = None  # profiles last clustered, ids, clusters by id
         self._usable: tuple[Clusters, Partition] | None = None  # the clusters last made usable
@@ -155,11 +187,27 @@ class ClusterMap:
         known = self.catalogue if self.catalogue is not None and not refit else (round.arm_ids, round.profiles)
         ids, profiles = known
         if self._fitted is None or self._fitted[0] is not profiles:
-            start = self.settled.centroids if self.settled is not None and self.config.warm else None
-            clusters = fit_clusters(profiles, self.config, self.clusterer, start)
-            order = torch.argsort(ids, stable=True)
-            self._fitted = (profiles, ids[order], Clusters(clusters.labels[order], clusters.centroids))
+            config, start = self._chosen(profiles)
+            if self.settled is not None and self.config.warm:
+                start = self.settled.centroids
+            clusters = fit_clusters(profiles, config, self.clusterer, start)
+            if not bool((ids[1:] > ids[:-1]).all()):
+                order = torch.argsort(ids, stable=True)
+                ids, clusters = ids[order], Clusters(clusters.labels[order], clusters.centroids)
+            self._fitted = (profiles, ids, clusters)
         return self._fitted[1:]
+
+    def _chosen(self, profiles: Tensor) -> tuple[ClusteringConfig, Tensor | None]:
+        """The configuration with the number of clusters these profiles form, chosen once, and their centroids."""
+        if self.config.choose == "fixed" or self.clusterer is not None:
+            return self.config, None
+        if self.settled is not None:
+            return replace(self.config, count=len(self.settled.centroids)), None
+        if self.report is None:
+            self.report = choose_clusters(profiles, self.config.choose, self.config.most, self.config.seed)
+            if not self.report.clustered:
+                logger.warning("clustering: %s", self.report.sentence)
+        return replace(self.config, count=self.report.count), self.report.centroids
 
     def state_dict(self) -> dict[str, Tensor]:
         if self.settled is None:
@@ -167,7 +215,7 @@ class ClusterMap:
         return {"ids": self._ids, "labels": self.settled.labels, "centroids": self.settled.centroids}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._fitted, self._usable, self.settled = None, None, None
+        self._fitted, self._usable, self.settled, self.report = None, None, None, None
         if "centroids" in state:
             self._ids = state["ids"].clone()
             self.settled = Clusters(state["labels"].clone(), state["centroids"].clone())
@@ -189,7 +237,7 @@ def fit_clusters(
     data: Tensor, config: ClusteringConfig, clusterer: Clusterer | None = None, start: Tensor | None = None
 ) -> Clusters:
     """Cluster the rows of data (n, d); empty clusters are dropped, noise points are placed."""
-    points = data.numpy(force=True).astype(np.float64)
+    points = data.numpy(force=True).astype(np.float64, copy=False)
     if clusterer is None and config.method != "hdbscan" and config.count > len(points):
         raise ConfigError(
             f"clustering.count: expected at most as many clusters as arms, got {config.count} clusters for "
@@ -197,6 +245,10 @@ def fit_clusters(
         )
     if clusterer is None and config.count == 1 and config.method != "hdbscan":
         return Clusters(torch.zeros(len(points), dtype=torch.int64), data.mean(0, keepdim=True))
+    if start is not None and clusterer is None and config.method == "kmeans" and jit.available:
+        found = lloyd(points, start.numpy(force=True), config.max_iter)
+        if found is not None and len(start) > 1:
+            return Clusters(torch.from_numpy(found[0]), torch.from_numpy(found[1]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # fewer distinct points than clusters: said below in our own words
         raw = np.asarray((clusterer or _clusterer(config, start)).fit_predict(points)).astype(np.int64)
@@ -281,7 +333,9 @@ def usable(clusters: Clusters, k: int, rule: str) -> Partition:
 
 
 def _partition(labels: Tensor) -> Partition:
-    names, compact = torch.unique(labels, return_inverse=True)
+    present = torch.bincount(labels) > 0
+    names = torch.nonzero(present).flatten()
+    compact = labels if bool(present.all()) else (torch.cumsum(present, 0) - 1)[labels]
     return Partition(compact, cluster_table(compact, len(names)), names)
 
 

@@ -1,0 +1,219 @@
+"""NeUClust without its one cluster: the slate is put together from the best arms of all clusters.
+
+Arm model, clusters and slate model are NeUClust's. v_i = f(x_i; θ_{t−1}) + γ_{t−1} w_i as there; the slate is the one
+with the largest U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to the constraints (`parts.assembly`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import check_choices
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.errors import ConfigError, DataError
+from neuclust.kernels.ranking import top
+from neuclust.parts.arm_model import ArmModelConfig, ArmScores
+from neuclust.parts.assembly import AssemblyConfig, Worth, assemble
+from neuclust.parts.cluster_choice import ClusterReport, responsibilities
+from neuclust.parts.clustering import Clusterer, ClusteringConfig, Partition
+from neuclust.parts.constraints import Constraints, Rules, rules
+from neuclust.parts.slate_model import SlateModelConfig
+from neuclust.parts.state import nested, under
+from neuclust.parts.ties import tie_rank
+from neuclust.parts.tracker import TrackerConfig
+from neuclust.persistence import save_policy
+from neuclust.policies.neuclust import NeUClust, NeUClustConfig
+
+
+@dataclass(frozen=True, slots=True)
+class AcrossConfig:
+    """NeUClust's parts, how slates are put together, and what every slate must keep to.
+
+    With `slate.input` optimistic F reads v: optimism about the slate, since F rises with every arm. With mean it reads
+    f, as the paper's does. `explore` > 0 gives one slot a round to the best arm of the least played cluster that was
+    played fewer than explore·log(1 + updates) times.
+    """
+
+    arms: ArmModelConfig = field(default_factory=ArmModelConfig)
+    clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+    slate: SlateModelConfig = field(default_factory=lambda: SlateModelConfig(input="optimistic"))
+    tracker: TrackerConfig | None = None
+    assembly: AssemblyConfig = field(default_factory=AssemblyConfig)
+    constraints: Constraints = field(default_factory=Constraints)
+    explore: float = 0.0
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        check_choices(self)
+        if not self.slate.sort_input:
+            raise ConfigError(
+                "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
+            )
+        if self.constraints.categories is not None:
+            raise ConfigError(
+                "constraints.categories: expected none in a configuration; give categories=(arm ids, labels) when the "
+                "policy is made, or constraints with a single select"
+            )
+        if not self.explore >= 0:
+            raise ConfigError(f"explore: expected a number of at least 0, got {self.explore}")
+
+
+class NeUClustAcross:
+    """S_t = argmax_S Σ_{i ∈ S} v_i + ωK·F(r_S) + δ·D(S), over all clusters.
+
+    `clusterer`, `catalogue` and `counts` as for NeUClust; `categories` = (arm ids, labels) are what `at_most` and the
+    diversity weight count instead of clusters.
+    """
+
+    name = "neuclust-across"
+    save = save_policy
+
+    def __init__(
+        self,
+        config: AcrossConfig,
+        dim: int,
+        slate_size: int,
+        seed: int = 0,
+        *,
+        clusterer: Clusterer | None = None,
+        catalogue: tuple[Tensor, Tensor] | None = None,
+        counts: tuple[Tensor, Tensor] | None = None,
+        categories: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        inner = NeUClustConfig(config.arms, config.clustering, config.slate, config.tracker, tie=config.tie)
+        self.model = NeUClust(inner, dim, slate_size, seed, clusterer=clusterer, catalogue=catalogue, counts=counts)
+        self.categories = None if categories is None else _by_id(*categories)
+        self._plays = torch.zeros(0, dtype=torch.int64)  # rewards seen of every cluster
+
+    def select(self, round: Round, constraints: Constraints | None = None) -> Slate:
+        """The best slate found; `constraints` take the place of the configured ones for this round."""
+        check_round(round, self.dim, self.slate_size)
+        seen = round if self.model.tracker is None else self.model.tracker.view(round)
+        partition = self.model.clusters.partition(seen, refit=self.model.online)
+        scores = self.model.arms.scores(seen)
+        rank = tie_rank(seen, self.config.tie, self.seed)
+        kept = self.config.constraints if constraints is None else constraints
+        if self._plain(kept):
+            candidates = torch.unique(partition.best(scores.optimistic, rank, self.slate_size))  # each cluster's top K
+            positions = candidates[top(scores.optimistic[candidates], rank[candidates], self.slate_size)]
+        else:
+            positions = self._assembled(seen, partition, scores, rank, kept, strict=constraints is not None)
+        return Slate(positions, scores.means[positions], scores.bonuses[positions])
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_round(round, self.dim, self.slate_size)
+        check_feedback(round, slate, feedback)
+        seen = round if self.model.tracker is None else self.model.tracker.view(round)
+        clusters = self.model.clusters.partition(seen, refit=self.model.online).cluster_of(len(seen.arm_ids))
+        self.model.update(round, slate, feedback)
+        observed = clusters[slate.positions][~torch.isnan(feedback.arm_rewards)]
+        self._plays = _grown(self._plays, observed[observed >= 0])
+
+    @property
+    def cluster_report(self) -> ClusterReport | None:
+        """How the number of clusters was chosen, where it was, and whether the arms are clustered at all."""
+        return self.model.clusters.report
+
+    @property
+    def failed_trainings(self) -> int:
+        """How many fits of either net blew up or found no step that helped."""
+        return self.model.failed_trainings
+
+    def _plain(self, kept: Constraints) -> bool:
+        """Nothing but v decides: the slate is the top K of the clusters' top Ks."""
+        free = not (kept.required or kept.excluded or kept.at_most or kept.diversity_weight or self.config.explore)
+        return free and (self.config.slate.input == "optimistic" or self.config.slate.weight == 0)
+
+    def _assembled(
+        self, seen: Round, partition: Partition, scores: ArmScores, rank: Tensor, kept: Constraints, strict: bool
+    ) -> Tensor:
+        clusters = partition.cluster_of(len(seen.arm_ids))
+        categories = clusters if self.categories is None else _looked_up(seen, *self.categories)
+        values = scores.optimistic
+        found = rules(kept, seen, categories, strict, eligible=clusters >= 0)
+        found = self._exploring(found, clusters, values, rank)
+        own = kept.categories is None and self.categories is None
+        worth = Worth(
+            values=values,
+            reads=values if self.config.slate.input == "optimistic" else scores.means,
+            rank=rank,
+            slate_value=self.model.slates.value,
+            slate_weight=self.config.slate.weight * self.slate_size,
+            membership=self._membership(seen, found.categories, own) if kept.diversity_weight else None,
+            diversity=kept.diversity_weight,
+        )
+        return assemble(worth, found, self.slate_size, self.config.assembly, clusters).positions
+
+    def _membership(self, seen: Round, categories: Tensor, own: bool) -> Tensor:
+        """p (n, C): soft over the policy's own clusters where asked for, else one category an arm."""
+        category = torch.unique(categories, return_inverse=True)[1]
+        hard = torch.nn.functional.one_hot(category).to(torch.float64)
+        if not (self.config.assembly.soft and own):
+            return hard
+        points = (seen.contexts if self.config.clustering.on == "masked" else seen.profiles).to(torch.float64)
+        centroids = hard.T @ points / hard.sum(0).unsqueeze(1)
+        return responsibilities(points, centroids, labels=category)
+
+    def _exploring(self, found: Rules, clusters: Tensor, values: Tensor, rank: Tensor) -> Rules:
+        """The rules with the best arm of the least played cluster required, where it lags behind and fits."""
+        if self.config.explore == 0 or len(found.required) == self.slate_size:
+            return found
+        taken = found.categories[found.required]
+        fits = found.allowed & ((found.categories.unsqueeze(1) == taken).sum(1) < found.cap)
+        fits[found.required] = False
+        names = torch.unique(clusters[fits])
+        plays = torch.nn.functional.pad(self._plays, (0, max(0, int(names.max()) + 1 - len(self._plays))))[names]
+        least = int(torch.argmin(plays))
+        if int(plays[least]) >= self.config.explore * math.log1p(self.model.arms.updates):
+            return found
+        members = torch.nonzero(fits & (clusters == names[least])).flatten()
+        best = members[top(values[members], rank[members], 1)]
+        return replace(found, required=torch.cat([found.required, best]))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        given = {} if self.categories is None else dict(zip(("ids", "labels"), self.categories, strict=True))
+        return {
+            **nested("model", self.model.state_dict()),
+            **nested("categories", given),
+            "plays": self._plays.clone(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.model.load_state_dict(under("model", state))
+        given = under("categories", state)
+        self.categories = (given["ids"].clone(), given["labels"].clone()) if given else None
+        self._plays = state["plays"].clone()
+
+
+def _by_id(ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    if ids.shape != labels.shape or ids.ndim != 1 or labels.is_floating_point():
+        raise ConfigError(
+            f"categories: expected arm ids and as many whole numbers, got {tuple(ids.shape)} ids and "
+            f"{tuple(labels.shape)} labels of {str(labels.dtype).removeprefix('torch.')}"
+        )
+    order = torch.argsort(ids, stable=True)
+    return ids[order], labels[order].to(torch.int64)
+
+
+def _looked_up(round: Round, ids: Tensor, labels: Tensor) -> Tensor:
+    """The category of every offered arm, (n,); ids ascend."""
+    place = torch.searchsorted(ids, round.arm_ids).clamp(max=len(ids) - 1)
+    missing = ids[place] != round.arm_ids
+    if bool(missing.any()):
+        raise DataError(
+            f"round {round.t}: expected a category for every arm, got none for arm {int(round.arm_ids[missing][0])}; "
+            "add it to categories"
+        )
+    return labels[place]
+
+
+def _grown(plays: Tensor, clusters: Tensor) -> Tensor:
+    length = max(len(plays), int(clusters.max()) + 1 if len(clusters) else 0)
+    return torch.nn.functional.pad(plays, (0, length - len(plays))) + torch.bincount(clusters, minlength=length)
