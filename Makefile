@@ -10,7 +10,8 @@ WORKERS ?= 2
 run: $(STAMP)
 	$(BIN)/neuclust run --env movielens-twin --rounds 300 --seeds 3 --out results/demo \
 		--policy neuclust --policy cn-ucb --policy linucb --policy uniform --policy oracle
-	$(BIN)/neuclust report results/demo
+	$(BIN)/neuclust reproduce movielens --quick --out results/reproduction
+	@echo "The paper's tables and figures made again, on one page: results/reproduction/index.html"
 
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not soak" -n $(WORKERS)

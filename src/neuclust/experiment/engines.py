@@ -66,14 +66,14 @@ def make_engine(name: str, workers: int | None = None, address: str | None = Non
     if name == "process":
         from neuclust.experiment.workers import ProcessEngine
 
-        return ProcessEngine(workers or _cores()).play
+        return ProcessEngine(workers or cores()).play
     from neuclust.experiment.ray_engine import RayEngine, require_ray
 
     require_ray()
     return RayEngine(workers, address).play
 
 
-def _cores() -> int:
+def cores() -> int:
     """Those this process may use, where the system can tell."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

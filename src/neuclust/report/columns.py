@@ -60,7 +60,8 @@ def pictures(problem: ProblemRuns) -> list[Picture]:
     """Every picture that the records of one problem can give."""
     drawn = replace(problem, contenders=problem.contenders[:MOST_DRAWN])
     with small_letters():
-        return [picture for draw in (_regret, _reward, _clipped, _runtime, _clusters) if (picture := draw(drawn))]
+        makers = (regret_picture, _reward, _clipped, _runtime, _clusters)
+        return [picture for draw in makers if (picture := draw(drawn))]
 
 
 def colours(problem: ProblemRuns) -> dict[str, str]:
@@ -69,11 +70,12 @@ def colours(problem: ProblemRuns) -> dict[str, str]:
     return {title: style.colour for title, style in line_styles(drawn).items()}
 
 
-def _regret(problem: ProblemRuns) -> Picture | None:
+def regret_picture(problem: ProblemRuns) -> Picture | None:
+    """Expected regret round by round; None where records came without curves."""
     if not _all_have(problem, lambda run: run.curve):
         return None
     bands = curve_bands(problem, lambda run: run.curve)
-    figure, axes = _canvas(_legend_lines(problem))
+    figure, axes = canvas(legend_lines(problem))
     finals = [float(band.mean[-1]) for band in bands]
     if log := needs_log_axis(finals):
         use_log_axis(axes, finals)
@@ -81,8 +83,8 @@ def _regret(problem: ProblemRuns) -> Picture | None:
         bands = [band.from_zero() for band in bands]
         axes.set_ylim(0, max(1e-3, 1.06 * max(float(band.seeds.max()) for band in bands)))
     axes.set_ylabel("expected regret so far" + (" (log)" if log else ""))
-    _draw_curves(axes, bands)
-    _legend(figure, problem)
+    draw_curves(axes, bands)
+    legend(figure, problem)
     return Picture("regret", "Expected regret", f"The lower, the better; {_spread(problem)}.", figure)
 
 
@@ -91,13 +93,13 @@ def _reward(problem: ProblemRuns) -> Picture | None:
         return None
     bands = curve_bands(problem, average_reward)
     best = curve_bands(problem, average_best)[0]
-    figure, axes = _canvas(_legend_lines(problem, more=1))
+    figure, axes = canvas(legend_lines(problem, more=1))
     axes.plot(best.rounds, best.mean, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), zorder=1)
     axes.set_ylabel("average expected reward so far")
     lowest = min(float(band.seeds.min()) for band in bands)
     axes.set_ylim(max(0.0, lowest - 0.05), float(best.mean.max()) * 1.04)
-    _draw_curves(axes, bands)
-    _legend(figure, problem, more={"best possible": BEST_POSSIBLE})
+    draw_curves(axes, bands)
+    legend(figure, problem, more={"best possible": BEST_POSSIBLE})
     caption = f"The higher, the better; dashed: the best possible; {_spread(problem)}."
     return Picture("reward", "Slate reward", caption, figure)
 
@@ -105,7 +107,7 @@ def _reward(problem: ProblemRuns) -> Picture | None:
 def _clipped(problem: ProblemRuns) -> Picture:
     names = [_shortened(contender.title, LONGEST_TICK) for contender in problem.contenders]
     height = max(PLOT_HEIGHT + 0.3, 0.75 + 0.2 * len(names))  # beside the others on a page, or taller
-    figure, axes = _canvas(0, height, left=min(0.5, 0.05 + 0.0165 * max(map(len, names))))
+    figure, axes = canvas(0, height, left=min(0.5, 0.05 + 0.0165 * max(map(len, names))))
     chosen = line_styles(problem)
     for place, contender in enumerate(problem.contenders):
         final, colour = contender.over_seeds("clipped_regret"), chosen[contender.title].colour
@@ -114,17 +116,19 @@ def _clipped(problem: ProblemRuns) -> Picture:
         axes.errorbar(final.mean, place, xerr=final.error or 0.0, fmt="o", color=colour, markersize=4, capsize=2)
     floor = problem.contenders[0].over_seeds("clipped_floor").mean
     axes.axvline(floor, color=INK, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    to_the_left = floor > 0.7 * axes.get_xlim()[1]  # or the words would leave the picture
     axes.annotate(
         f"floor {number(floor)}",
         (floor, 1.0),
         xycoords=axes.get_xaxis_transform(),
-        xytext=(2, 2),
+        xytext=(-2 if to_the_left else 2, 2),
         textcoords="offset points",
+        ha="right" if to_the_left else "left",
         fontsize=6.5,
     )
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.4, -0.6)
-    axes.set_xlim(left=0)
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", color="#E3E3E3", linewidth=0.5)
     axes.set_xlabel(f"clipped regret after {problem.rounds} rounds")
@@ -136,7 +140,7 @@ def _clipped(problem: ProblemRuns) -> Picture:
 
 
 def _runtime(problem: ProblemRuns) -> Picture:
-    figure, axes = _canvas(_legend_lines(problem))
+    figure, axes = canvas(legend_lines(problem))
     chosen, points = line_styles(problem), []
     for contender in problem.contenders:
         seconds, regret = contender.over_seeds("seconds"), contender.over_seeds("expected_regret")
@@ -161,7 +165,7 @@ def _runtime(problem: ProblemRuns) -> Picture:
         axes.set_ylim(0, max(1e-3, 1.25 * max(regrets)))
     axes.set_xlabel("seconds a run" + (" (log)" if log_time else ""))
     axes.set_ylabel("expected regret" + (" (log)" if log_regret else ""))
-    _legend(figure, problem, lines=False)
+    legend(figure, problem, lines=False)
     return Picture("runtime", "Time against regret", "Down and to the left is better: less regret, sooner.", figure)
 
 
@@ -235,12 +239,13 @@ def _all_have(problem: ProblemRuns, has: Callable[[RunRecord], object]) -> bool:
     return all(has(run) for contender in problem.contenders for run in contender.runs)
 
 
-def _canvas(legend_lines: int, height: float = PLOT_HEIGHT, left: float = 0.14) -> tuple[Figure, Axes]:
-    legend = LINE * legend_lines + (0.08 if legend_lines else 0.0)
-    whole = height + legend
+def canvas(names: int, height: float = PLOT_HEIGHT, left: float = 0.14) -> tuple[Figure, Axes]:
+    """Axes at the width of a column, with room for so many lines of names below."""
+    room = LINE * names + (0.08 if names else 0.0)
+    whole = height + room
     figure = Figure(figsize=(WIDTH, whole))
     FigureCanvasAgg(figure)
-    figure.subplots_adjust(left=left, right=0.97, top=1 - 0.16 / whole, bottom=(legend + 0.36) / whole)
+    figure.subplots_adjust(left=left, right=0.97, top=1 - 0.16 / whole, bottom=(room + 0.36) / whole)
     axes = figure.add_subplot()
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#E3E3E3", linewidth=0.5)
@@ -248,7 +253,7 @@ def _canvas(legend_lines: int, height: float = PLOT_HEIGHT, left: float = 0.14) 
     return figure, axes
 
 
-def _draw_curves(axes: Axes, bands: Sequence[Band]) -> None:
+def draw_curves(axes: Axes, bands: Sequence[Band]) -> None:
     """Means, the best on top; thin lines for few seeds, a band of ± 1 standard error for more."""
     for band in reversed(bands):
         axes.plot(band.rounds, band.mean, color=band.colour, linestyle=band.dash, linewidth=1.3, zorder=3)
@@ -275,11 +280,12 @@ def _legend_columns(problem: ProblemRuns) -> int:
     return 2 if max(len(contender.title) for contender in problem.contenders) <= SHORT_NAME else 1
 
 
-def _legend_lines(problem: ProblemRuns, more: int = 0) -> int:
+def legend_lines(problem: ProblemRuns, more: int = 0) -> int:
+    """Lines that the names of all contenders and of `more` further things need."""
     return math.ceil((len(problem.contenders) + more) / _legend_columns(problem))
 
 
-def _legend(
+def legend(
     figure: Figure, problem: ProblemRuns, lines: bool = True, more: Mapping[str, Line2D] = MappingProxyType({})
 ) -> None:
     """Below the axes, least regret first; a leading blank keeps names that begin with _, which would be hidden."""

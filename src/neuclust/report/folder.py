@@ -42,15 +42,16 @@ def read_source(path: Path) -> Source:
     """A store of records, a folder with runs.json, or such a file; refused where nothing was played or failed."""
     records = read_records(path)
     folder = path if path.is_dir() else path.parent
-    source = Source(tuple(records.values()), _failures(folder / FAILURES, settled=set(records)))
+    source = Source(tuple(records.values()), read_failures(folder / FAILURES, settled=set(records)))
     if not source.failures and not any(record.rounds for record in source.records):
         raise DataError(f"{path}: expected at least one run of at least one round, got none; run something first")
     return source
 
 
-def _failures(folder: Path, settled: set[str]) -> tuple[Failure, ...]:
-    """Notes of failed runs, without those that a later attempt has played after all."""
-    return tuple(_failure(file) for file in sorted(folder.glob("*.json")) if file.stem not in settled)
+def read_failures(folder: Path, settled: set[str], asked: set[str] | None = None) -> tuple[Failure, ...]:
+    """Notes of failed runs (of those `asked` for), without those that a later attempt has played after all."""
+    files = [file for file in sorted(folder.glob("*.json")) if asked is None or file.stem in asked]
+    return tuple(_failure(file) for file in files if file.stem not in settled)
 
 
 def _failure(file: Path) -> Failure:

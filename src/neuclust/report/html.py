@@ -58,15 +58,22 @@ class Provenance:
 
 def page(title: str, sections: Sequence[Section], failures: Sequence[Failure], made: Provenance) -> str:
     """The whole HTML document."""
-    body = "\n".join(
-        [
-            _opening(title, sections, failures),
-            *map(_section, sections),
-            _failures(failures),
-            _reading(),
-            _made(sections, made),
-        ]
+    return document(
+        title,
+        "\n".join(
+            [
+                _opening(title, sections, failures),
+                *map(_section, sections),
+                failures_html(failures),
+                _reading(),
+                _made(sections, made),
+            ]
+        ),
     )
+
+
+def document(title: str, body: str) -> str:
+    """A self-contained HTML document around a body that is safe already."""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{CONTENT_POLICY}">\n'
@@ -97,9 +104,17 @@ def _section(section: Section) -> str:
         f'<section id="{section.slug}"><h2>{escape(section.problem.env)}</h2>'
         f"<p>{escape(_what_it_is(section.problem))}</p>"
         f'<p class="finding">{escape(_finding(section))}</p>'
-        f"{_table(section)}{_notes(section)}"
-        f'<div class="pictures">{"".join(_figure(section, picture) for picture in section.pictures)}</div></section>'
+        f"{section_content(section)}</section>"
     )
+
+
+def section_content(section: Section) -> str:
+    """Table, notes and pictures of one problem."""
+    drawn = "".join(
+        figure_html(section.slug, picture, f"{picture.title} on {section.summary.title}")
+        for picture in section.pictures
+    )
+    return f'{_table(section)}{_notes(section)}<div class="pictures">{drawn}</div>'
 
 
 def _what_it_is(problem: ProblemRuns) -> str:
@@ -204,16 +219,17 @@ def _notes(section: Section) -> str:
     return f'<ul class="notes">{shown}{folded}</ul>'
 
 
-def _figure(section: Section, picture: Picture) -> str:
-    label = escape(f"{picture.title} on {section.summary.title}")
-    svg = inline_svg(picture.figure, f"{section.slug}-{picture.name}", label)
+def figure_html(slug: str, picture: Picture, label: str) -> str:
+    """A picture inside the page; `slug` makes its ids unique, `label` says what it shows to who cannot see it."""
+    svg = inline_svg(picture.figure, f"{slug}-{picture.name}", escape(label))
     return (
-        f'<figure id="{section.slug}-{picture.name}"><h3>{escape(picture.title)}</h3>{svg}'
+        f'<figure id="{slug}-{picture.name}"><h3>{escape(picture.title)}</h3>{svg}'
         f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
     )
 
 
-def _failures(failures: Sequence[Failure]) -> str:
+def failures_html(failures: Sequence[Failure]) -> str:
+    """The section of runs that ended in an error; nothing where none did."""
     if not failures:
         return ""
     shown = "".join(map(_failure, failures[:MOST_FAILURES]))

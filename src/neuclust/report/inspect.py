@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -96,8 +97,6 @@ def inspect(
 
 def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     """k-means on the distinct profiles, each weighted by how often it occurs (the same, and cheaper)."""
-    from sklearn.cluster import KMeans
-
     first, back, weight = distinct_rows(profiles)
     distinct = profiles[first]
     if not 1 <= clusters <= len(distinct):
@@ -105,7 +104,7 @@ def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     numbers = sorted({number for number in ELBOW if number <= len(distinct)} | {clusters})
     elbow, labels = [], np.zeros(len(distinct), dtype=np.int64)
     for number in numbers:
-        found = KMeans(number, n_init=1, max_iter=300, random_state=0).fit(distinct, sample_weight=weight)
+        found = _k_means(distinct, weight, number)
         elbow.append((number, float(found.inertia_)))
         if number == clusters:
             labels = found.labels_.astype(np.int64)
@@ -114,6 +113,21 @@ def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     pictured, plane, explained = _plane(profiles)
     sizes = np.bincount(ordered, minlength=clusters)
     return Clusters(tuple(elbow), ordered, tuple(sizes.tolist()), pictured, plane, explained)
+
+
+def elbow_of(profiles: NDArray[np.float32], numbers: Iterable[int]) -> tuple[tuple[int, float], ...]:
+    """(number of clusters, within-cluster sum of squares) for those numbers that there are distinct profiles for."""
+    first, _, weight = distinct_rows(profiles)
+    distinct = profiles[first]
+    return tuple(
+        (number, float(_k_means(distinct, weight, number).inertia_)) for number in numbers if number <= len(distinct)
+    )
+
+
+def _k_means(distinct: NDArray[np.float32], weight: NDArray[np.int64], number: int) -> Any:
+    from sklearn.cluster import KMeans
+
+    return KMeans(number, n_init=1, max_iter=300, random_state=0).fit(distinct, sample_weight=weight)
 
 
 def distinct_rows(

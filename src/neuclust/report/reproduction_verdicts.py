@@ -1,0 +1,277 @@
+"""What reproduces and what does not: every verdict is computed from the records, with the numbers it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from neuclust.experiment.reproduction import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, TUNED
+from neuclust.report.groups import Contender, Estimate, estimate
+from neuclust.report.published import NAMES, SCRIPTS, SCRIPTS_AT, published
+from neuclust.report.reproduction import Reproduction, cluster_points, inferred_regret, table_rows
+from neuclust.report.tables import FEW_SEEDS, NOISE, is_within_noise, number, paired_difference, with_error
+
+Answer = Literal["reproduces", "does not reproduce", "cannot be told", "finding"]
+NEARLY_NOTHING = 0.01  # of the regret of random slates
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A claim, the answer the records give, and the sentence with the numbers."""
+
+    claim: str
+    answer: Answer
+    evidence: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def verdicts(found: Reproduction) -> list[Verdict]:
+    """All that these records can say; a question they do not touch is left out."""
+    makers: tuple[Callable[[Reproduction], Sequence[Verdict]], ...] = (
+        _orders, _scripts, _sizes, _floor, _static, _linear, _random, _clusters, _elbow, _times,
+    )  # fmt: skip
+    return [verdict for make in makers for verdict in make(found)]
+
+
+def order_verdict(difference: Estimate, pairs: int) -> Answer:
+    """The paper's order is a negative difference NeUClust − CN-UCB; two standard errors tell it from chance.
+
+    A standard error from fewer than five pairs is too rough to be counted in.
+    """
+    return "cannot be told" if pairs < FEW_SEEDS else _sign_verdict(difference)
+
+
+def _sign_verdict(difference: Estimate) -> Answer:
+    if difference.error is None or is_within_noise(difference):
+        return "cannot be told"
+    return "reproduces" if difference.mean < 0 else "does not reproduce"
+
+
+def _orders(found: Reproduction) -> list[Verdict]:
+    made = []
+    for phase in (PAPER, AUTHORS, GRIDS, TUNED, OURS):
+        ours, theirs = found.contender(phase, "neuclust"), found.contender(phase, "cn-ucb")
+        if ours is None or theirs is None or (gap := paired_difference(ours, theirs)) is None:
+            continue
+        pairs = _pairs(ours, theirs)
+        claim = f"NeUClust has less regret than CN-UCB ({PHASE_TITLES[phase]}: {ours.title}, {theirs.title})"
+        made.append(Verdict(claim, order_verdict(gap, pairs), _order_evidence(ours, theirs, gap, pairs)))
+    return made
+
+
+def _pairs(one: Contender, other: Contender) -> int:
+    return len({run.seed for run in one.runs} & {run.seed for run in other.runs})
+
+
+def _order_evidence(ours: Contender, theirs: Contender, gap: Estimate, pairs: int) -> str:
+    one, other = (with_error(contender.over_seeds("expected_regret")) for contender in (ours, theirs))
+    text = f"Expected regret {one} against {other}; paired difference {with_error(gap, sign=True)}"
+    if pairs < FEW_SEEDS:
+        seeds = "1 common seed" if pairs == 1 else f"{pairs} common seeds"
+        return f"{text} over {seeds}; at least {FEW_SEEDS} are needed to say anything."
+    errors = f", {abs(gap.mean) / gap.error:.1f} standard errors" if gap.error else ""
+    return f"{text} over {pairs} common seeds{errors} ({NOISE:g} are needed to tell a difference from chance)."
+
+
+def _scripts(found: Reproduction) -> list[Verdict]:
+    """What the authors' own scripts gave belongs beside any word on the order."""
+    runs = SCRIPTS[found.study.name]
+    if not runs or not _orders(found):
+        return []
+    ours, theirs = estimate(runs["neuclust"]), estimate(runs["cn-ucb"])
+    gap = Estimate(ours.mean - theirs.mean, math.hypot(ours.error or 0.0, theirs.error or 0.0))
+    evidence = (
+        f"Run unmodified on the MovieLens data, clipped regret after {SCRIPTS_AT} rounds: NeUClust {with_error(ours)} "
+        f"({len(runs['neuclust'])} runs), CN-UCB {with_error(theirs)} ({len(runs['cn-ucb'])} runs), difference "
+        f"{with_error(gap, sign=True)}. Noted earlier, not played for this page."
+    )
+    answer: Answer = (
+        "cannot be told" if is_within_noise(gap) else "reproduces" if gap.mean < 0 else "does not reproduce"
+    )
+    return [Verdict("NeUClust has less regret than CN-UCB (the authors' own scripts)", answer, evidence)]
+
+
+def printed_error(regret: float, rounds: int, runs: int) -> float:
+    """Standard error of a printed clipped regret C, a sum of T coins of chance C/T, over n runs: √(C(1 − C/T)/n)."""
+    return math.sqrt(regret * (1 - regret / rounds) / runs)
+
+
+def size_verdict(measured: Estimate, runs: int, printed: float, error: float) -> Answer:
+    """Whether a printed number lies within two combined standard errors of the measured one."""
+    if runs < FEW_SEEDS or measured.error is None:
+        return "cannot be told"
+    near = abs(measured.mean - printed) <= NOISE * math.hypot(measured.error, error)
+    return "reproduces" if near else "does not reproduce"
+
+
+def _sizes(found: Reproduction) -> list[Verdict]:
+    if not found.comparable:
+        return []
+    made = []
+    for row in table_rows(found):
+        printed = row.published.regret
+        if printed is None or row.measured is None or row.protocol not in (PAPER, AUTHORS):
+            continue
+        clipped = row.measured.over_seeds("clipped_regret")
+        error = printed_error(printed, found.rounds, found.study.runs)
+        behind = inferred_regret(found, row)
+        evidence = (
+            f"Measured {with_error(clipped)}, published {printed:.0f} (standard error from coins alone: about "
+            f"{error:.1f}). In expected regret: {with_error(row.measured.over_seeds('expected_regret'))} measured, "
+            f"{0.0 if behind is None else behind:.1f} behind the published number."
+        )
+        claim = f"{row.name} has a clipped regret of {printed:.0f} ({PHASE_TITLES[row.protocol]}: {row.preset})"
+        made.append(Verdict(claim, size_verdict(clipped, len(row.measured.runs), printed, error), evidence))
+    return made
+
+
+def _floor(found: Reproduction) -> list[Verdict]:
+    run = next((run for runs in found.runs.values() for run in runs), None)
+    if run is None:
+        return []
+    text = (
+        f"A perfect policy pays {number(run.clipped_floor)} of clipped regret in {run.rounds} rounds, on average: bad "
+        "luck is counted and good luck is not."
+    )
+    best = published(found.study.name, "neuclust").regret
+    if best is not None and found.comparable:
+        share = run.clipped_floor / best
+        text += f" That is {share:.0%} of the {best:.0f} published for NeUClust."
+    return [Verdict("The floor of the published metric", "finding", text)]
+
+
+def _static(found: Reproduction) -> list[Verdict]:
+    fixed, random = found.contender(PAPER, "static"), found.contender(PAPER, "uniform")
+    if fixed is None or random is None:
+        return []
+    lost, all_of_it = fixed.over_seeds("expected_regret").mean, random.over_seeds("expected_regret").mean
+    share = lost / all_of_it if all_of_it else 0.0
+    word = "so contexts are hardly needed" if share < NEARLY_NOTHING else "so contexts are needed"
+    text = (
+        f"One fixed slate for all rounds, chosen with knowledge of the means, has expected regret {number(lost)}, "
+        f"{_percent(share)} of the {number(all_of_it)} of random slates: {word} to play this problem well."
+    )
+    return [Verdict("One fixed slate, without contexts", "finding", text)]
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if share >= 0.0001 or share == 0.0 else "less than 0.01%"
+
+
+def _linear(found: Reproduction) -> list[Verdict]:
+    linear = found.contender(PAPER, "linucb")
+    rivals = [
+        one
+        for phase in (PAPER, OURS, AUTHORS, TUNED, GRIDS)
+        for one in found.contenders(phase)
+        if one.policy in ("neuclust", "neuclust-online", "cn-ucb")
+    ]
+    if linear is None or not rivals:
+        return []
+    best = min(rivals, key=lambda one: one.over_seeds("expected_regret").mean)
+    gap = paired_difference(best, linear)
+    reached = with_error(linear.over_seeds("expected_regret"))
+    text = f"A shared linear model (linucb) has expected regret {reached} and clipped regret "
+    text += f"{with_error(linear.over_seeds('clipped_regret'))}; the best neural policy here, {best.title}, "
+    text += f"{with_error(best.over_seeds('expected_regret'))}"
+    if gap is None or _pairs(best, linear) < FEW_SEEDS:
+        tail = f"; fewer than {FEW_SEEDS} common seeds do not tell them apart."
+    elif is_within_noise(gap):
+        tail = f"; paired difference to linucb {with_error(gap, sign=True)}, within noise."
+    else:
+        word = "less" if gap.mean < 0 else "more"
+        tail = f"; paired difference to linucb {with_error(gap, sign=True)}: {word} regret than the linear model."
+    return [Verdict("A shared linear model, without a network", "finding", text + tail)]
+
+
+def _random(found: Reproduction) -> list[Verdict]:
+    """CC-MAB's printed regret is that of random slates."""
+    cubes, random = found.contender(PAPER, "cc-mab"), found.contender(PAPER, "uniform")
+    gap = None if cubes is None or random is None else paired_difference(cubes, random)
+    if cubes is None or random is None or gap is None:
+        return []
+    one, other = (with_error(each.over_seeds("expected_regret")) for each in (cubes, random))
+    same = is_within_noise(gap) or abs(gap.mean) < 0.05 * random.over_seeds("expected_regret").mean
+    word = "no better and no worse" if same else "worse" if gap.mean > 0 else "better"
+    text = (
+        f"CC-MAB has expected regret {one}, random slates {other}; paired difference {with_error(gap, sign=True)}: "
+        f"{word} than random in {found.rounds} rounds."
+    )
+    return [Verdict("CC-MAB beside random slates", "finding", text)]
+
+
+def _clusters(found: Reproduction) -> list[Verdict]:
+    points = cluster_points(found, "neuclust")
+    chosen = dict(points).get(found.study.clusters)
+    if chosen is None or len(points) < 2:
+        return []
+    count, best = min(points, key=lambda point: point[1].over_seeds("expected_regret").mean)
+    claim = f"{found.study.clusters} clusters are the best number"
+    listed = ", ".join(f"{number_of}: {number(one.over_seeds('expected_regret').mean)}" for number_of, one in points)
+    if best is chosen:
+        answer, text = _best_of(points, chosen)
+        return [Verdict(claim, answer, f"Expected regret by number of clusters: {listed}. {text}")]
+    gap = paired_difference(chosen, best)
+    few, listed = _pairs(chosen, best) < FEW_SEEDS, f"Expected regret by number of clusters: {listed}."
+    text = f"{listed} Least with {count}" + ("" if gap is None else f", paired difference {with_error(gap, sign=True)}")
+    if gap is None or few:
+        return [Verdict(claim, "cannot be told", f"{text}, from fewer than {FEW_SEEDS} seeds.")]
+    if is_within_noise(gap):
+        return [Verdict(claim, "cannot be told", f"{text}, which these seeds cannot tell from chance.")]
+    return [Verdict(claim, "does not reproduce", f"{text}, more than chance explains.")]
+
+
+def _best_of(points: Sequence[tuple[int, Contender]], chosen: Contender) -> tuple[Answer, str]:
+    """The chosen number has the least regret: are all others more than noise away?"""
+    gaps = [paired_difference(one, chosen) for _, one in points if one is not chosen]
+    enough = all(_pairs(one, chosen) >= FEW_SEEDS for _, one in points)
+    if enough and all(gap is not None and not is_within_noise(gap) for gap in gaps):
+        return "reproduces", "It has the least, and every other number more than chance explains."
+    return "cannot be told", "It has the least, but not by more than chance explains."
+
+
+def _elbow(found: Reproduction) -> list[Verdict]:
+    if len(found.elbow) < 3:
+        return []
+    corner = elbow_corner(found.elbow)
+    squares = dict(found.elbow)
+    chosen = squares.get(found.study.clusters)
+    at_chosen = "" if chosen is None else f"; with {found.study.clusters} it is {chosen / found.elbow[0][1]:.0%}"
+    text = (
+        f"The curve bends most at {corner} clusters (the point furthest below the line between its ends), where "
+        f"{squares[corner] / found.elbow[0][1]:.0%} of the sum of squares with {found.elbow[0][0]} is left{at_chosen}."
+    )
+    return [Verdict("The elbow", "finding", text)]
+
+
+def elbow_corner(curve: Sequence[tuple[int, float]]) -> int:
+    """The number of clusters furthest below the straight line between the two ends of the curve."""
+    (first, high), (last, low) = curve[0], curve[-1]
+
+    def below(point: tuple[int, float]) -> float:
+        line = high + (low - high) * (point[0] - first) / (last - first)
+        return line - point[1]
+
+    return max(curve, key=below)[0]
+
+
+def _times(found: Reproduction) -> list[Verdict]:
+    if not found.comparable:
+        return []
+    rows = [
+        (row, row.measured.over_seeds("seconds").mean)
+        for row in table_rows(found)
+        if row.measured is not None and row.published.seconds is not None and row.protocol == PAPER
+    ]
+    return [
+        Verdict(
+            f"Time of {NAMES[row.policy]}, published: {row.published.seconds:,.0f} s",
+            "finding",
+            f"{seconds:.1f} s a run here, on other hardware: {(row.published.seconds or 0) / seconds:,.0f} times less.",
+        )
+        for row, seconds in rows
+    ]
