@@ -55,6 +55,24 @@ BENCHMARKS = {
         full=(),
         quick=("--ratings", "1000000", "--reviews", "200000"),
     ),
+    "gpu": Benchmark(
+        "seconds a run on a GPU, alone and with seeds batched, and whether it agrees with the CPU",
+        "benchmarks.gpu",
+        full=("--json", "docs/gpu.json"),
+        quick=("--rounds", "20", "--seeds", "2", "--agreement-rounds", "10", "--only", "movielens seeds"),
+    ),
+    "yelp-size": Benchmark(
+        "time and memory of NeUClust at Yelp size, and what a round has to look at",
+        "benchmarks.yelp_size",
+        full=(),
+        quick=("--rounds", "20", "--every", "5"),
+    ),
+    "million-arms": Benchmark(
+        "one selection among a million arms, masked and dense contexts",
+        "benchmarks.million_arms",
+        full=(),
+        quick=("--arms", "100000", "--rounds", "20"),
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "benchmarks.sweep_overhead",

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neuclust"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
-ROOMS = ["kernels", "parts", "policies", "environments", "experiment", "report", "data"]
+ROOMS = ["batched", "kernels", "parts", "policies", "environments", "experiment", "report", "data"]
 MODULES = [*ROOMS, *["core", "randomness", "configuration", "persistence", "presets"]]
 FOLDERS = tuple(f"{folder}/" for folder in ["src", "tests", "docs", "benchmarks", "experiments", "cli", *ROOMS])
 

@@ -120,6 +120,14 @@ def run(
             rich_help_panel=RESULTS,
         ),
     ] = 1,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="All runs at once on cpu or cuda: NeUClust (offline) and CN-UCB, the same slates as one by one.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="No progress on stderr.", rich_help_panel=RESULTS)
     ] = False,
@@ -133,6 +141,8 @@ def run(
     names = policy or ["neuclust"]
     if save is not None and len(names) > 1:
         raise ConfigError(f"--save: expected one policy to keep, got {len(names)}; give one --policy with it")
+    if save is not None and device is not None:
+        raise ConfigError("--save: expected runs one by one, got --device, which keeps no policy; drop one of them")
     limit_threads(threads)
     from neuclust.cli.session import execute
     from neuclust.experiment.contestants import parse_contestants
@@ -141,7 +151,7 @@ def run(
     problem = Problem(env or DEFAULT_ENV, data, slate_size, rounds, slate_reward, arms_per_round, start_ratings)
     contestants = parse_contestants(names, preset=preset, clusters=clusters, settings=settings or ())
     plan = make_plan(problem, contestants, range(first_seed, first_seed + seeds))
-    raise typer.Exit(execute(plan, Outputs(out, json, plot, save), quiet))
+    raise typer.Exit(execute(plan, Outputs(out, json, plot, save), quiet, device))
 
 
 def limit_threads(threads: int) -> None:

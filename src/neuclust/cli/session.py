@@ -18,8 +18,8 @@ from neuclust.experiment.run import RunLabel, run
 STOPPED = 130  # 128 + SIGINT, as a shell reports it
 
 
-def execute(plan: Plan, outputs: Outputs, quiet: bool) -> int:
-    """Play every run of the plan and return the exit code: 0, or 130 after Ctrl-C."""
+def execute(plan: Plan, outputs: Outputs, quiet: bool, device: str | None = None) -> int:
+    """Play every run of the plan, all at once where a device is named; the exit code is 0, or 130 after Ctrl-C."""
     check_outputs(outputs)
     if any(contestant.clustering is not None for contestant in plan.contestants):
         import sklearn.cluster  # noqa: F401  # loaded here, or the first run's clock would count it
@@ -27,7 +27,10 @@ def execute(plan: Plan, outputs: Outputs, quiet: bool) -> int:
     records: list[RunRecord] = []
     try:
         with patient_interrupt(lambda: reporter.say(ONE_MORE_ROUND)) as stopped:
-            _play(plan, outputs, reporter, records, stopped)
+            if device is None:
+                _play(plan, outputs, reporter, records, stopped)
+            else:
+                _play_at_once(plan, outputs, reporter, records, stopped, device)
     except NeuclustError:
         if records:
             draw(outputs, records)
@@ -66,6 +69,30 @@ def _play(
             reporter.say(f"Earlier results of this folder are kept as {earlier}.")
         if outputs.save is not None and (left == 0 or stopped()):
             policy.save(outputs.save)
+
+
+def _play_at_once(
+    plan: Plan,
+    outputs: Outputs,
+    reporter: Reporter,
+    records: list[RunRecord],
+    stopped: Callable[[], bool],
+    device: str,
+) -> None:
+    """Every run of the plan in as few batches as possible; `records` are written when all are played."""
+    from neuclust.batched import BatchRun, run_batch
+    from neuclust.presets import policy_config
+
+    runs = []
+    for seed, environment, who in plan.matches():
+        config = policy_config(who.policy, who.preset, who.clusters, who.settings)
+        runs.append(BatchRun(config, environment, seed, _label(plan, who)))
+    found = run_batch(runs, plan.rounds, device=device, stop=stopped)
+    records.extend(record for record in found if record.rounds)
+    if records:
+        keep(outputs, records)
+    for record in records:
+        reporter.finish(record)
 
 
 def _label(plan: Plan, contestant: Contestant) -> RunLabel:

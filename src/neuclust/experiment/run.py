@@ -12,6 +12,7 @@ from neuclust import __version__
 from neuclust.core import Environment, Feedback, Policy, Round, Slate
 from neuclust.environments.slates import RoundScore
 from neuclust.errors import ConfigError, StateError
+from neuclust.experiment.mail import Mail
 from neuclust.experiment.records import RunRecord
 
 CURVE_POINTS = 200
@@ -100,12 +101,14 @@ def run(
 ) -> RunRecord:
     """Play `rounds` rounds and return their record.
 
-    `on_round` sees the sums after every round; where `stop` answers true before a round, the run ends
+    Feedback reaches the policy at the end of its own round, or where the environment has an `arrival`, of the round
+    that says. `on_round` sees the sums after every round; where `stop` answers true before a round, the run ends
     there and its record says `interrupted`. `seed` is only written down: policy and environment have theirs.
     """
     if not 1 <= rounds <= environment.horizon:
         raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
-    tally, began = Tally(rounds), perf_counter()
+    tally, mail, began = Tally(rounds), Mail(), perf_counter()
+    arrival = getattr(environment, "arrival", _at_once)
     for t in range(1, rounds + 1):
         if stop is not None and stop():
             break
@@ -115,7 +118,9 @@ def run(
         selected = perf_counter()
         feedback = environment.play(round, slate)
         paid = perf_counter()
-        policy.update(round, slate, feedback)
+        mail.send((round, slate, feedback), arrival(round.t))
+        for parcel in mail.delivered(round.t):
+            policy.update(*parcel)
         tally.update_seconds += perf_counter() - paid
         tally.select_seconds += selected - asked
         tally.add(environment.score(round, slate, feedback))
@@ -125,12 +130,17 @@ def run(
             on_round(tally)
     tally.mark()  # an interrupted run ends off the grid
     failed = int(getattr(policy, "failed_trainings", 0))
-    return _record(tally, environment, label, seed, perf_counter() - began, failed)
+    return make_record(tally, environment, label, seed, perf_counter() - began, failed)
 
 
-def _record(
+def _at_once(t: int) -> int:
+    return t
+
+
+def make_record(
     tally: Tally, environment: ScoredEnvironment, label: RunLabel, seed: int, seconds: float, failed: int
 ) -> RunRecord:
+    """What a run's sums say, under its label."""
     row = asdict(label) | asdict(tally)
     row["env"] = label.env or environment.name
     row["curve"], row["reward_curve"] = tuple(tally.curve), tuple(tally.reward_curve)
