@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuclust.core import Feedback, Policy, Round, Slate
 from neuclust.environments.profiles import TanhAffinity
-from neuclust.environments.rewards import mean
+from neuclust.environments.rewards import SlateReward, mean
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
 from neuclust.randomness import stream
@@ -55,8 +55,9 @@ def small_environment(
     seed: int = 0,
     arms_per_round: int | None = None,
     counts: bool = False,
+    reward: SlateReward | None = None,
 ) -> SlateEnvironment:
-    """A real environment in the shape of MovieLens: masked profiles, μ = tanh(s/4), mean slate reward."""
+    """A real environment in the shape of MovieLens: masked profiles, μ = tanh(s/4), mean slate reward unless given."""
     profiles = clustered_profiles(n, d, centres, seed)
     return SlateEnvironment(
         name="small",
@@ -67,7 +68,7 @@ def small_environment(
         slate_size=slate_size,
         horizon=horizon,
         seed=seed,
-        reward=mean(slate_size),
+        reward=mean(slate_size) if reward is None else reward,
         arms_per_round=arms_per_round,
         counts=torch.full((n, d), 4.0, dtype=torch.float64) if counts else None,
     )

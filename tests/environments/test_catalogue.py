@@ -10,14 +10,15 @@ from neuclust.errors import ConfigError
 
 def test_lists_each_problem_with_a_summary() -> None:
     names = ["movielens-twin", "cold-start", "yelp-twin", "yelp-volatile", "clusters", "bump", "quadratic"]
-    assert list(ENVIRONMENTS) == names
+    assert list(ENVIRONMENTS)[: len(names)] == names
     assert all(spec.name == name and spec.summary for name, spec in ENVIRONMENTS.items())
 
 
 @pytest.mark.parametrize("name", list(ENVIRONMENTS))
 def test_each_problem_plays(name: str) -> None:
     problem = build_environment(name, slate_size=4, horizon=30, seed=2)
-    assert (problem.name, problem.horizon, problem.slate_size, problem.reward.name) == (name, 30, 4, "threshold:0.8")
+    assert (problem.name, problem.horizon, problem.slate_size) == (name, 30, 4)
+    assert problem.structured is not None or problem.reward.name == "threshold:0.8"
     for t in (1, 30):
         r = problem.round(t)
         slate = Slate(torch.arange(4), torch.zeros(4), torch.zeros(4))

@@ -29,8 +29,8 @@ def oracle(environment: SlateEnvironment, count: int) -> ClusterOracle:
 @pytest.mark.parametrize("reward", ["mean", "threshold"])
 def test_it_plays_the_best_slate_of_the_best_cluster(reward: str) -> None:
     """Fails when the worst cluster wins, or when clusters are compared by their single best arm."""
-    environment = small_environment(n=90, centres=1, seed=3)  # one cloud, so that no cluster is best throughout
-    environment.reward = threshold(K) if reward == "threshold" else environment.reward
+    pays = threshold(K) if reward == "threshold" else None
+    environment = small_environment(n=90, centres=1, seed=3, reward=pays)  # one cloud: no cluster is best throughout
     policy = oracle(environment, 6)
     labels = KMeans(6, n_init=10, max_iter=300, random_state=0).fit_predict(environment.profiles.numpy())
     assert min(labels.tolist().count(c) for c in range(6)) >= K

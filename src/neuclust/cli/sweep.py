@@ -48,7 +48,7 @@ def sweep(
     if dry_run:
         _list(folder, tasks, retry_failed)
         return
-    raise typer.Exit(_execute(folder, tasks, chosen, retry_failed, quiet))
+    raise typer.Exit(execute(folder, tasks, chosen, retry_failed, quiet))
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
@@ -65,7 +65,10 @@ def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
     typer.echo(f"{folder}: {standing_sentence(found, retry_failed)}", err=True)
 
 
-def _execute(folder: Path, tasks: tuple[Task, ...], engine: Engine, retry_failed: bool, quiet: bool) -> int:
+def execute(
+    folder: Path, tasks: tuple[Task, ...], engine: Engine, retry_failed: bool, quiet: bool, tables: bool = True
+) -> int:
+    """Play what is missing before a person's eyes; answers the exit code. Without `tables` the caller shows its own."""
     from neuclust.cli.interrupt import patient_interrupt
     from neuclust.cli.sweep_view import make_view, standing_sentence
     from neuclust.experiment.sweep import sweep as play_missing
@@ -85,11 +88,11 @@ def _execute(folder: Path, tasks: tuple[Task, ...], engine: Engine, retry_failed
             )
     finally:
         view.close()
-    return _conclude(folder, after, bool(pressed), quiet)
+    return _conclude(folder, after, bool(pressed), quiet, tables)
 
 
-def _conclude(folder: Path, after: Standing, stopped: bool, quiet: bool) -> int:
-    if not quiet and after.held:
+def _conclude(folder: Path, after: Standing, stopped: bool, quiet: bool, tables: bool) -> int:
+    if tables and not quiet and after.held:
         _print_tables(folder, after)
     total = len(after.held) + len(after.failed) + len(after.missing)
     if after.missing:

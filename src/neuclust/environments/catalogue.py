@@ -15,7 +15,7 @@ from functools import lru_cache
 from neuclust.data.dataset import ProfileDataset
 from neuclust.data.twin import movielens_twin
 from neuclust.data.yelp_twin import YELP_ROUNDS, without_plain, yelp_twin
-from neuclust.environments import synthetic
+from neuclust.environments import beyond, movielens, synthetic
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.rewards import SlateReward, parse_reward
 from neuclust.environments.slates import SlateEnvironment
@@ -41,6 +41,7 @@ class Request:
     reward: SlateReward | None
     arms_per_round: int | None
     start_ratings: int | None
+    dataset: ProfileDataset | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class EnvironmentSpec:
     name: str
     summary: str
     builder: Callable[[Request], SlateEnvironment]
+    takes_data: bool = False  # played on a prepared MovieLens file where one is given, on the twin elsewhere
 
 
 def build_environment(
@@ -61,16 +63,24 @@ def build_environment(
     reward: str | SlateReward | None = None,
     arms_per_round: int | None = None,
     start_ratings: int | None = None,
+    dataset: ProfileDataset | None = None,
 ) -> SlateEnvironment:
-    """The named problem; `reward` defaults to the paper's threshold at 80 %."""
+    """The named problem; `reward` defaults to the paper's threshold at 80 %, `dataset` of `ml-*` to the twin."""
     if name == "replay":
         raise ConfigError(REPLAY_ADVICE)
     if name not in ENVIRONMENTS:
         raise ConfigError(f"environment: expected one of {', '.join(_closest_first(name))}, got {name!r}")
     if isinstance(reward, str):
         reward = parse_reward(reward, slate_size)
-    request = Request(slate_size, horizon, seed, reward, arms_per_round, start_ratings)
+    if dataset is not None and not ENVIRONMENTS[name].takes_data:
+        raise ConfigError(f"{name}: expected no dataset, since this problem makes its own arms; drop it")
+    request = Request(slate_size, horizon, seed, reward, arms_per_round, start_ratings, dataset)
     return ENVIRONMENTS[name].builder(request)
+
+
+def takes_data(name: str) -> bool:
+    """Whether the named problem is made of a prepared MovieLens file where one is given."""
+    return name in ENVIRONMENTS and ENVIRONMENTS[name].takes_data
 
 
 def _closest_first(name: str) -> list[str]:
@@ -120,12 +130,37 @@ def _yelp_volatile(request: Request) -> SlateEnvironment:
     return _profiles(dataset, replace(request, arms_per_round=offered), None)
 
 
+def _movielens(request: Request) -> ProfileDataset:
+    return _twin(max(TWIN_ROUNDS, request.horizon)) if request.dataset is None else request.dataset
+
+
+def _ml_paper(request: Request) -> SlateEnvironment:
+    return _profiles(replace(_movielens(request), name="ml-paper"), request, request.start_ratings)
+
+
+def _on_movielens(problem: Callable[..., SlateEnvironment]) -> Callable[[Request], SlateEnvironment]:
+    def build(request: Request) -> SlateEnvironment:
+        _refuse_start_ratings(request)
+        return problem(
+            _movielens(request),
+            slate_size=request.slate_size,
+            horizon=request.horizon,
+            seed=request.seed,
+            reward=request.reward,
+            arms_per_round=OFFERED if request.arms_per_round is None else request.arms_per_round,
+        )
+
+    return build
+
+
 def _refuse_start_ratings(request: Request) -> None:
     if request.start_ratings is not None:
         raise ConfigError("start_ratings: expected none, since this problem has no ratings; use cold-start")
 
 
-def _synthetic(problem: Callable[..., SlateEnvironment]) -> Callable[[Request], SlateEnvironment]:
+def _synthetic(
+    problem: Callable[..., SlateEnvironment], offered: int | None = OFFERED
+) -> Callable[[Request], SlateEnvironment]:
     def build(request: Request) -> SlateEnvironment:
         _refuse_start_ratings(request)
         return problem(
@@ -133,7 +168,7 @@ def _synthetic(problem: Callable[..., SlateEnvironment]) -> Callable[[Request], 
             horizon=request.horizon,
             seed=request.seed,
             reward=request.reward,
-            arms_per_round=OFFERED if request.arms_per_round is None else request.arms_per_round,
+            arms_per_round=offered if request.arms_per_round is None else request.arms_per_round,
         )
 
     return build
@@ -176,6 +211,81 @@ ENVIRONMENTS: dict[str, EnvironmentSpec] = {
             "quadratic",
             "both ends of one hidden axis are good: 500 of 5,000 arms a round",
             _synthetic(synthetic.quadratic),
+        ),
+        EnvironmentSpec(
+            "ml-paper",
+            "the paper's MovieLens problem, on a prepared file or the twin",
+            _ml_paper,
+            takes_data=True,
+        ),
+        EnvironmentSpec(
+            "ml-volatile",
+            "MovieLens without users who like everything: centred profiles, 500 users a round",
+            _on_movielens(movielens.ml_volatile),
+            takes_data=True,
+        ),
+        EnvironmentSpec(
+            "ml-ideal",
+            "MovieLens users near a hidden ideal point are good, which no linear score can rank: 500 a round",
+            _on_movielens(movielens.ml_ideal),
+            takes_data=True,
+        ),
+        EnvironmentSpec(
+            "ml-quadratic",
+            "MovieLens users at both ends of a hidden axis of tastes are good: 500 a round",
+            _on_movielens(movielens.ml_quadratic),
+            takes_data=True,
+        ),
+        EnvironmentSpec(
+            "coverage",
+            "the slate pays for the number of true clusters it hits: the best slate is in many",
+            _synthetic(beyond.coverage),
+        ),
+        EnvironmentSpec(
+            "redundancy",
+            "every further success of a true cluster is worth half of the one before",
+            _synthetic(beyond.redundancy),
+        ),
+        EnvironmentSpec(
+            "cascade",
+            "a reader leaves with the first arm that pays: order matters, later arms are not seen",
+            _synthetic(beyond.cascade),
+        ),
+        EnvironmentSpec(
+            "drift-none",
+            "one hidden taste that stays: what the drifting problems are held against",
+            _synthetic(beyond.drift_none),
+        ),
+        EnvironmentSpec(
+            "drift-abrupt",
+            "the hidden taste becomes another one, at right angles, in the middle of the run",
+            _synthetic(beyond.drift_abrupt),
+        ),
+        EnvironmentSpec(
+            "drift-slow", "the hidden taste turns by a right angle over the run", _synthetic(beyond.drift_slow)
+        ),
+        EnvironmentSpec(
+            "delayed", "clusters, where half of the feedback comes 50 rounds late", _synthetic(beyond.delayed)
+        ),
+        EnvironmentSpec(
+            "missing",
+            "clusters, where 20 % of the rounds' feedback never comes and 30 % of the other arms' rewards are unseen",
+            _synthetic(beyond.missing),
+        ),
+        EnvironmentSpec(
+            "turnover",
+            "clusters, where arms appear and leave for good: about 1,000 of 5,000 are there at a time",
+            _synthetic(beyond.turnover),
+        ),
+        EnvironmentSpec(
+            "many-arms",
+            "100,000 arms in 20 true clusters, all offered in every round",
+            _synthetic(beyond.many_arms, offered=None),
+        ),
+        EnvironmentSpec(
+            "long-slate",
+            "clusters for slates of 20 (--k 20): no cluster offers that many good arms",
+            _synthetic(beyond.long_slate),
         ),
     )
 }

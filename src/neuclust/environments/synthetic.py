@@ -15,8 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from neuclust.environments.delivery import Delivery
 from neuclust.environments.rewards import SlateReward
 from neuclust.environments.slates import SlateEnvironment
+from neuclust.environments.structured import StructuredReward
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 
@@ -67,19 +69,37 @@ def clusters(
     dim: int = 20,
     n_clusters: int = 20,
     arms_per_round: int | None = 500,
+    name: str = "clusters",
+    structured: StructuredReward | None = None,
+    delivery: Delivery | None = None,
 ) -> SlateEnvironment:
     """True clusters on the unit sphere, in each another shape and height of the mean reward.
 
     μ = 0.05 + 0.9 · height_c · shape_c(v), v = the arm's coordinate along a hidden direction of its
     cluster (s.d. 1); shapes are logistic, cosine, notch and bump. One cluster has height 1, the
-    others 0.2 to 0.88, so that the best slate lies almost always inside one cluster.
+    others 0.2 to 0.88, so that the best slate lies almost always inside one cluster. `structured` and
+    `delivery` make other problems of the same arms and truth, under a `name` of their own.
     """
     _check_sizes("clusters", n_arms, dim)
     if not 1 <= n_clusters <= n_arms:
         raise ConfigError(f"clusters: expected 1 to {n_arms} clusters, got {n_clusters}")
     arms, labels, centres = clustered_arms(n_arms, dim, n_clusters)
     means = cluster_means(arms, labels, centres, stream(seed, "clusters truth"))
-    return _environment("clusters", arms, means, slate_size, horizon, seed, reward, arms_per_round, labels)
+    return SlateEnvironment(
+        name=name,
+        profiles=torch.from_numpy(arms),
+        arm_ids=torch.arange(len(arms)),
+        queries=None,
+        means_of=FixedMeans(torch.from_numpy(means)),
+        slate_size=slate_size,
+        horizon=horizon,
+        seed=seed,
+        reward=reward,
+        arms_per_round=arms_per_round,
+        true_labels=torch.from_numpy(labels),
+        structured=structured,
+        delivery=delivery,
+    )
 
 
 def bump(
@@ -94,7 +114,9 @@ def bump(
 ) -> SlateEnvironment:
     """Unit vectors that are good near one hidden spot, which no linear score can find.
 
-    μ = 0.05 + 0.9 exp(−((x·a − 0.2)² + (x·b + 0.2)²) / (2 · 0.13²)), a ⊥ b hidden unit vectors.
+    μ = 0.05 + 0.9 exp(−((x·a − 0.2)² + (x·b + 0.2)²) / (2 · 0.13²)), a ⊥ b hidden unit vectors. Uniform play
+    loses about 465 in 500 rounds, a linear score about 390. A prototype had 439 and 336: 250 arms a round lower the
+    first to 440 but not the second, a and b at an angle lower both a little, so its definition is kept as it reads.
     """
     _check_sizes("bump", n_arms, dim)
     arms = unit_vectors(n_arms, dim, stream(0, "sphere arms"))
@@ -170,7 +192,6 @@ def _environment(
     seed: int,
     reward: SlateReward | None,
     arms_per_round: int | None,
-    labels: NDArray[np.int64] | None = None,
 ) -> SlateEnvironment:
     return SlateEnvironment(
         name=name,
@@ -183,5 +204,4 @@ def _environment(
         seed=seed,
         reward=reward,
         arms_per_round=arms_per_round,
-        true_labels=None if labels is None else torch.from_numpy(labels),
     )

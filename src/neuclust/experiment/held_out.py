@@ -27,6 +27,10 @@ class LaterRounds:
     def play(self, round: Round, slate: Slate) -> Feedback:
         return self.environment.play(round, slate)
 
+    def arrival(self, t: int) -> int | None:
+        """In the other's count of rounds, as `Round.t` is."""
+        return self.environment.arrival(t)
+
     def expected_reward(self, round: Round, slate: Slate) -> float:
         return self.environment.expected_reward(round, slate)
 

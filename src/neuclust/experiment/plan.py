@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
-from neuclust.environments.catalogue import build_environment
+from neuclust.environments.catalogue import build_environment, takes_data
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import parse_reward
@@ -21,7 +21,8 @@ DEFAULT_ROUNDS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A catalogue environment or a prepared file (`data`); `rounds` None = 1000, or all of a shorter file.
+    """A catalogue environment, a prepared file (`data`), or an environment made of a file (`ml-*` on MovieLens);
+    `rounds` None = 1000, or all of a shorter file.
 
     A file that says who was really offered is played back; any other is simulated from its profiles.
     """
@@ -36,6 +37,8 @@ class Problem:
 
     @property
     def name(self) -> str:
+        if takes_data(self.env):
+            return f"{self.env} (twin)" if self.data is None else self.env
         return self.env if self.data is None else self.data.stem
 
     @property
@@ -90,6 +93,9 @@ def open_problem(
         rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
         return lambda seed: _from_catalogue(problem, rounds, seed), rounds
     dataset = load_dataset(problem.data) if dataset is None else dataset
+    if takes_data(problem.env):
+        rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
+        return lambda seed: _from_catalogue(problem, rounds, seed, dataset), rounds
     if dataset.offers is not None:
         _refuse_simulation(problem)
     held = len(dataset.rounds)
@@ -101,7 +107,9 @@ def open_problem(
     return lambda seed: _from_dataset(problem, dataset, rounds, seed), rounds
 
 
-def _from_catalogue(problem: Problem, rounds: int, seed: int) -> SlateEnvironment:
+def _from_catalogue(
+    problem: Problem, rounds: int, seed: int, dataset: ProfileDataset | None = None
+) -> SlateEnvironment:
     return build_environment(
         problem.env,
         slate_size=problem.slate_size,
@@ -110,6 +118,7 @@ def _from_catalogue(problem: Problem, rounds: int, seed: int) -> SlateEnvironmen
         reward=problem.slate_reward,
         arms_per_round=problem.arms_per_round,
         start_ratings=problem.start_ratings,
+        dataset=dataset,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neuclust.configuration import resolve
-from neuclust.environments.catalogue import ENVIRONMENTS
+from neuclust.environments.catalogue import ENVIRONMENTS, takes_data
 from neuclust.environments.rewards import parse_reward
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.experiment.contestants import Contestant
@@ -133,7 +133,7 @@ def _is_seed(value: object) -> bool:
 def _problem(top: _Table, table: _Table) -> Problem:
     table.check_keys(ENVIRONMENT)
     env, data = table.text("env"), table.text("data")
-    if (env is None) == (data is None):
+    if (env is None) == (data is None) and not takes_data(env or ""):
         table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
     if env is not None and env not in ENVIRONMENTS:
         table.refuse(f"env: expected one of {', '.join(ENVIRONMENTS)}, got {env!r}", "env")

@@ -23,7 +23,17 @@ from neuclust.presets import policy_config
 
 KEY_LETTERS = 32
 # Sources that decide a run's numbers; words and pictures around them may change without making records old.
-_DECIDING = ("*.py", "kernels", "parts", "policies", "environments", "data", "experiment/run.py", "experiment/plan.py")
+_DECIDING = (
+    "*.py",
+    "kernels",
+    "parts",
+    "policies",
+    "environments",
+    "data",
+    "experiment/run.py",
+    "experiment/mail.py",
+    "experiment/plan.py",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,207 @@
+"""Writes docs/reproduction.md from its template and the numbers under docs/records.
+
+    python -m benchmarks.reproduction_page                          # the page again from the numbers kept
+    python -m benchmarks.reproduction_page --take movielens DIR     # keep summary.json of `neuclust reproduce`
+    python -m benchmarks.reproduction_page --take ablations DIR ... # keep the folders of the ablation sweeps
+
+The template holds the words; {{...}} are filled in. A test keeps page, template and numbers equal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1] / "docs"
+RECORDS = DOCS / "records"
+TEMPLATE, PAGE = DOCS / "reproduction.template.md", DOCS / "reproduction.md"
+
+KEPT = ("label", "rounds", "slate_size", "rows", "verdicts", "elbow", "commands", "version")
+Row = Mapping[str, Any]
+
+
+def render(template: str, records: Mapping[str, Any]) -> str:
+    """The template with every {{expression}} replaced; an unknown one is an error that names it."""
+    return re.sub(r"\{\{\s*(.+?)\s*\}\}", lambda match: _value(match[1], records), template)
+
+
+def _value(expression: str, records: Mapping[str, Any]) -> str:
+    kind, *words = expression.split()
+    try:
+        return str(_KINDS[kind](records, *words))
+    except (KeyError, StopIteration, IndexError, TypeError) as error:
+        raise SystemExit(f"{{{{{expression}}}}}: not in docs/records ({error!r})") from None
+
+
+def _row(records: Mapping[str, Any], study: str, protocol: str, contestant: str) -> Row:
+    policy, _, preset = contestant.partition(":")
+    wanted = {"protocol": protocol, "policy": policy, "preset": preset or "default", "settings": ""}
+    rows: Sequence[Row] = records[study]["rows"]
+    return next(row for row in rows if wanted.items() <= {key: row[key] for key in wanted}.items())
+
+
+def _measure(records: Mapping[str, Any], study: str, protocol: str, contestant: str, column: str) -> str:
+    row = _row(records, study, protocol, contestant)
+    return with_error(row[f"{column}_mean"], row.get(f"{column}_se"))
+
+
+def _plain(records: Mapping[str, Any], study: str, protocol: str, contestant: str, column: str) -> str:
+    return number(_row(records, study, protocol, contestant)[column])
+
+
+def number(value: float | None) -> str:
+    """Three digits that matter, thousands separated; a dash for nothing."""
+    if value is None:
+        return "–"
+    digits = 3 if abs(value) < 0.1 else 2 if abs(value) < 10 else 1 if abs(value) < 1000 else 0
+    return f"{value:,.{digits}f}"
+
+
+def with_error(mean: float | None, error: float | None) -> str:
+    return number(mean) if mean is None or error is None else f"{number(mean)} ± {number(error)}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _name(row: Row) -> str:
+    return f"`{row['policy']}`" if row["preset"] == "default" else f"`{row['policy']}:{row['preset']}`"
+
+
+def _paper_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
+    """Published beside measured, in the order of the paper's protocol."""
+    rows = [row for row in records[study]["rows"] if row["protocol"] == protocol]
+    head = [
+        *("policy", "clipped, published", "clipped, measured", "expected, behind the published", "expected, measured"),
+        *("seconds, published", "seconds, measured", "runs"),
+    ]
+    return _table(
+        head,
+        [
+            [
+                _name(row),
+                number(row.get("published_regret")),
+                with_error(row["clipped_mean"], row.get("clipped_se")),
+                number(row.get("published_expected_regret")),
+                with_error(row["expected_regret_mean"], row.get("expected_regret_se")),
+                number(row.get("published_seconds")),
+                number(row["seconds_mean"]),
+                str(row["seeds"]),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _our_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
+    """Everybody by expected regret, least first."""
+    rows = [row for row in records[study]["rows"] if row["protocol"] == protocol and row["settings"] == ""]
+    rows.sort(key=lambda row: row["expected_regret_mean"])
+    return _table(
+        ["policy", "expected regret", "clipped regret", "slate successes", "seconds", "seeds"],
+        [
+            [
+                _name(row),
+                with_error(row["expected_regret_mean"], row.get("expected_regret_se")),
+                with_error(row["clipped_mean"], row.get("clipped_se")),
+                number(row["reward_mean"]),
+                number(row["seconds_mean"]),
+                str(row["seeds"]),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def _verdict_table(records: Mapping[str, Any], study: str) -> str:
+    return _table(
+        ["claim", "answer", "what it rests on"],
+        [[verdict["claim"], verdict["answer"], verdict["evidence"]] for verdict in records[study]["verdicts"]],
+    )
+
+
+def _ablation_table(records: Mapping[str, Any], name: str) -> str:
+    rows: Sequence[Row] = records["ablations"][name]
+    problems = list(dict.fromkeys(row["env"] for row in rows))
+    titles = list(dict.fromkeys(row["title"] for row in rows))
+    found = {(row["title"], row["env"]): with_error(row["mean"], row["error"]) for row in rows}
+    return _table(
+        ["setting", *problems],
+        [[title, *[found.get((title, problem), "–") for problem in problems]] for title in titles],
+    )
+
+
+def _commands(records: Mapping[str, Any], study: str) -> str:
+    return "```\n" + str(records[study]["commands"][0]) + "\n```"
+
+
+_KINDS: Mapping[str, Callable[..., str]] = {
+    "measure": _measure,
+    "plain": _plain,
+    "paper-table": _paper_table,
+    "our-table": _our_table,
+    "verdicts": _verdict_table,
+    "ablation": _ablation_table,
+    "command": _commands,
+}
+
+
+def kept_records() -> dict[str, Any]:
+    """Everything under docs/records that the page is made of."""
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))}
+
+
+def take_study(name: str, folder: Path) -> None:
+    """Keep what the page needs of a `neuclust reproduce` folder."""
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    _write(name, {key: summary[key] for key in KEPT if key in summary})
+
+
+def take_ablations(folders: Sequence[Path]) -> None:
+    """Keep mean and standard error of every contestant of the ablation sweeps."""
+    from neuclust.experiment.store import read_records
+    from neuclust.report.groups import problems
+
+    _write("ablations", {
+        folder.name.removeprefix("ablation-"): [
+            {"env": problem.env, "title": _short(contender.settings), "mean": regret.mean, "error": regret.error,
+             "seeds": len(contender.runs)}
+            for problem in problems(read_records(folder).values())
+            for contender in sorted(problem.contenders, key=lambda one: one.settings)
+            for regret in [contender.over_seeds("expected_regret")]
+        ]
+        for folder in folders
+    })  # fmt: skip
+
+
+def _short(settings: str) -> str:
+    return re.sub(r"[\w.-]+\.(\w+=)", r"\1", settings) or "as the paper"
+
+
+def _write(name: str, content: Any) -> None:
+    RECORDS.mkdir(exist_ok=True)
+    (RECORDS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Write docs/reproduction.md from docs/records.")
+    parser.add_argument("--take", nargs="+", metavar=("NAME", "DIR"), help="keep new numbers first")
+    chosen = parser.parse_args(words)
+    if chosen.take:
+        name, *folders = chosen.take
+        if name == "ablations":
+            take_ablations([Path(folder) for folder in folders])
+        else:
+            take_study(name, Path(folders[0]))
+    PAGE.write_text(render(TEMPLATE.read_text(encoding="utf-8"), kept_records()), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(DOCS.parent)}")
+
+
+if __name__ == "__main__":
+    main()

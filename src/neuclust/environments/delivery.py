@@ -1,0 +1,47 @@
+"""How feedback travels: late, never, or with some of the arms' rewards missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.randomness import stream
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A share `late` of the rounds is heard of `delay` rounds later, a share `lost` never; of the others' arms a
+    share `unseen` comes without its reward.
+
+    Every draw depends on the seed, the round and the arm alone, so that all policies miss the same things.
+    """
+
+    seed: int
+    late: float = 0.0
+    delay: int = 0
+    lost: float = 0.0
+    unseen: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.late, self.lost, self.unseen, self.delay) < 0 or self.late + self.lost > 1 or self.unseen > 1:
+            raise ConfigError(
+                "delivery: expected shares from 0 to 1 (late and lost together at most 1) and a delay of at least 0, "
+                f"got late={self.late}, lost={self.lost}, unseen={self.unseen}, delay={self.delay}"
+            )
+
+    def arrival(self, t: int) -> int | None:
+        """The round whose end brings the feedback of round t; None: it never comes."""
+        luck = float(stream(self.seed, "delivery", t).random())
+        if luck < self.lost:
+            return None
+        return t + self.delay if luck < self.lost + self.late else t
+
+    def seen(self, t: int, rows: Tensor, n_arms: int, arm_rewards: Tensor) -> Tensor:
+        """The rewards of the catalogue rows (K,), NaN where one did not come."""
+        if self.unseen == 0.0:
+            return arm_rewards
+        luck = torch.from_numpy(stream(self.seed, "unseen", t).random(n_arms))[rows]
+        return torch.where(luck < self.unseen, torch.nan, arm_rewards)

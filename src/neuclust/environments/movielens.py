@@ -1,0 +1,213 @@
+"""MovieLens users and movies under other truths than the paper's: `ml-volatile`, `ml-ideal`, `ml-quadratic`.
+
+Users who rate everything alike are left out, since a static slate of them would win, and each round offers
+some of the users. A user's mean and s.d. are taken over the genres the user has rated; the others stay 0.
+The seed deals the movies, the users offered, the coins and what is hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neuclust.data.dataset import ProfileDataset
+from neuclust.environments.profiles import tanh_affinity
+from neuclust.environments.rewards import SlateReward
+from neuclust.environments.slates import MeanRewards, SlateEnvironment, View
+from neuclust.environments.synthetic import FLOOR, SPAN
+from neuclust.errors import ConfigError, DataError
+from neuclust.randomness import stream
+
+Floats = NDArray[np.float64]
+
+SMALLEST_SPREAD, LARGEST_MEAN = 0.15, 4.7  # users beyond these rate everything alike
+MIDDLE = 3.0  # where centred profiles are shifted to
+IDEAL_WIDTH = 0.15  # s.d. of the bell around the ideal point
+IDEAL_SPREAD = 0.25  # s.d. of the ideal point around the users' mean, in s.d. of the users
+
+
+@dataclass(frozen=True, slots=True)
+class IdealPoint:
+    """μ = 0.05 + 0.9 exp(−mean_g (x_g − τ_g)² / (2 · 0.15²)) over the genres asked for: (n,)."""
+
+    profiles: Tensor  # (N, d)
+    ideal: Tensor  # (d,) τ
+
+    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor:
+        assert query is not None  # a movie always asks for something
+        profiles = self.profiles if positions is None else self.profiles[positions]
+        asked = torch.nonzero(query).flatten()
+        away = (profiles[:, asked] - self.ideal[asked]).square().mean(1)
+        return FLOOR + SPAN * torch.exp(-away / (2 * IDEAL_WIDTH**2))
+
+
+@dataclass(frozen=True, slots=True)
+class SquaredTaste:
+    """μ = 0.05 + 0.9 (x·θ)², x = z/‖z‖ and θ cut to the genres asked for and scaled to length 1: (n,)."""
+
+    profiles: Tensor  # (N, d)
+    direction: Tensor  # (d,) θ
+
+    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor:
+        assert query is not None  # a movie always asks for something
+        profiles = self.profiles if positions is None else self.profiles[positions]
+        contexts = unit_contexts(profiles, query) * query
+        direction = self.direction * (query != 0)
+        along: Tensor = contexts @ (direction / direction.norm())
+        return FLOOR + SPAN * along.square().clamp(max=1.0)
+
+
+def unit_contexts(profiles: Tensor, query: Tensor | None) -> Tensor:
+    """Profiles (n, d) at masked length 1, or 0 where nothing is shared with the query."""
+    contexts = profiles if query is None else profiles * query
+    lengths = contexts.norm(dim=1, keepdim=True)
+    return torch.where(lengths > 0, profiles / lengths.clamp(min=1e-12), 0.0)
+
+
+def ml_volatile(
+    dataset: ProfileDataset,
+    *,
+    slate_size: int = 5,
+    horizon: int = 500,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    arms_per_round: int | None = 500,
+) -> SlateEnvironment:
+    """The paper's truth where no user is good at everything: profiles x − mean + 3, μ = tanh(s/4) on them."""
+    users, present, mean, _ = varied_users(dataset)
+    profiles = np.where(present, np.clip(dataset.arms[users] - mean + MIDDLE, 0.0, None), 0.0)
+    shown = torch.from_numpy(profiles)
+    return _environment(
+        "ml-volatile", dataset, users, shown, tanh_affinity(shown), slate_size, horizon, seed, reward, arms_per_round
+    )
+
+
+def ml_ideal(
+    dataset: ProfileDataset,
+    *,
+    slate_size: int = 5,
+    horizon: int = 500,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    arms_per_round: int | None = 500,
+) -> SlateEnvironment:
+    """Users are good near a hidden ideal point of standardised tastes, which no linear score can rank.
+
+    μ = 0.05 + 0.9 exp(−mean_g (x_g − τ_g)² / (2 · 0.15²)) over the movie's genres, τ = the users' mean
+    plus a quarter of their s.d. times a normal number, genre by genre.
+    """
+    users, profiles = standardised_users(dataset)
+    noise = stream(seed, "ml-ideal truth").standard_normal(profiles.shape[1])
+    ideal = profiles.mean(0) + IDEAL_SPREAD * profiles.std(0) * noise
+    shown = torch.from_numpy(profiles)
+    truth = IdealPoint(shown, torch.from_numpy(ideal))
+    return _environment("ml-ideal", dataset, users, shown, truth, slate_size, horizon, seed, reward, arms_per_round)
+
+
+def ml_quadratic(
+    dataset: ProfileDataset,
+    *,
+    slate_size: int = 5,
+    horizon: int = 500,
+    seed: int = 0,
+    reward: SlateReward | None = None,
+    arms_per_round: int | None = 500,
+) -> SlateEnvironment:
+    """Users are good at both ends of a hidden axis of tastes: μ = 0.05 + 0.9 (x·θ)², x the context at length 1.
+
+    Movies have at least two genres, since with one every context is 1 or −1. A round shows profiles
+    scaled to a masked length of 1; the catalogue holds them unscaled.
+    """
+    users, profiles = standardised_users(dataset)
+    direction = stream(seed, "ml-quadratic truth").standard_normal(profiles.shape[1])
+    shown = torch.from_numpy(profiles)
+    truth = SquaredTaste(shown, torch.from_numpy(direction / np.linalg.norm(direction)))
+    return _environment(
+        "ml-quadratic",
+        dataset,
+        users,
+        shown,
+        truth,
+        slate_size,
+        horizon,
+        seed,
+        reward,
+        arms_per_round,
+        fewest_genres=2,
+        view=unit_contexts,
+    )
+
+
+MOVIELENS_PROBLEMS: dict[str, Callable[..., SlateEnvironment]] = {
+    "ml-volatile": ml_volatile,
+    "ml-ideal": ml_ideal,
+    "ml-quadratic": ml_quadratic,
+}
+
+
+def varied_users(dataset: ProfileDataset) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats, Floats]:
+    """Rows of users with profile s.d. ≥ 0.15 and mean ≤ 4.7, (U,); what each rated (U, d); mean and s.d., (U, 1)."""
+    arms = dataset.arms.astype(np.float64)
+    present = arms != 0
+    rated = np.maximum(present.sum(1, keepdims=True), 1)
+    mean = arms.sum(1, keepdims=True) / rated
+    spread = np.sqrt((np.square(arms - mean) * present).sum(1, keepdims=True) / rated)
+    users = np.flatnonzero((spread >= SMALLEST_SPREAD)[:, 0] & (mean <= LARGEST_MEAN)[:, 0])
+    if users.size == 0:
+        raise DataError(
+            f"{dataset.name}: expected users with a profile s.d. of at least {SMALLEST_SPREAD} and a mean of at most "
+            f"{LARGEST_MEAN}, got none; these problems need profiles made of ratings"
+        )
+    return users, present[users], mean[users], spread[users]
+
+
+def standardised_users(dataset: ProfileDataset) -> tuple[NDArray[np.int64], Floats]:
+    """Rows of the varied users, (U,), and their profiles (x − mean)/s.d., 0 where nothing was rated: (U, d)."""
+    users, present, mean, spread = varied_users(dataset)
+    return users, np.where(present, (dataset.arms[users] - mean) / spread, 0.0)
+
+
+def dealt_movies(dataset: ProfileDataset, horizon: int, seed: int, fewest_genres: int = 1) -> Floats:
+    """Queries of `horizon` movies at random, with replacement: (horizon, d) of 0 and 1."""
+    queries = (dataset.rounds != 0).astype(np.float64)
+    usable = queries[queries.sum(1) >= fewest_genres]
+    if len(usable) == 0:
+        raise DataError(f"{dataset.name}: expected rounds that ask for at least {fewest_genres} features, got none")
+    if horizon < 1:
+        raise ConfigError(f"{dataset.name}: expected a horizon of at least 1, got {horizon}")
+    drawn: Floats = usable[stream(seed, "movies").integers(len(usable), size=horizon)]
+    return drawn
+
+
+def _environment(
+    name: str,
+    dataset: ProfileDataset,
+    users: NDArray[np.int64],
+    profiles: Tensor,
+    truth: MeanRewards,
+    slate_size: int,
+    horizon: int,
+    seed: int,
+    reward: SlateReward | None,
+    arms_per_round: int | None,
+    fewest_genres: int = 1,
+    view: View | None = None,
+) -> SlateEnvironment:
+    return SlateEnvironment(
+        name=name,
+        profiles=profiles,
+        arm_ids=torch.tensor(dataset.arm_ids[users], dtype=torch.int64),
+        queries=torch.from_numpy(dealt_movies(dataset, horizon, seed, fewest_genres)),
+        means_of=truth,
+        slate_size=slate_size,
+        horizon=horizon,
+        seed=seed,
+        reward=reward,
+        arms_per_round=arms_per_round,
+        view=view,
+    )
