@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neuclust.kernels import fused, jit
-from neuclust.kernels.monotone import TRANSFORMS, MonotoneNetwork, slate_gradients
+from neuclust.kernels.monotone import TRANSFORMS, MonotoneNetwork, slate_gradient_norms, slate_gradients, slate_value
 from neuclust.kernels.network import Network, augment
 from neuclust.kernels.training import Parameters, arm_gradients, descend
 from neuclust.randomness import stream
@@ -82,9 +82,20 @@ def test_only_float64_on_the_cpu_is_served() -> None:
     assert not jit.serves(double.to("meta"))
 
 
+@pytest.mark.parametrize("relu_out", [False, True])
+@pytest.mark.parametrize("transform", list(TRANSFORMS))
+def test_slate_sums_equal_the_library(transform: str, relu_out: bool) -> None:
+    parameters = (draw(0, 6, 4), draw(1, 1, 6), draw(2, 6) / 2, draw(3, 1))
+    net = MonotoneNetwork(parameters[:2], parameters[2:], (0.5, 1 / 3), transform, relu_out)
+    rewards, target, weight = draw(4, 15, 4), draw(5, 15), draw(6, 15).abs() / 15
+    loss, curvature = fused.slate_sums(net, parameters, rewards, target, weight)
+    assert loss == pytest.approx(0.5 * float((weight * (slate_value(net, rewards) - target) ** 2).sum()), rel=1e-12)
+    assert curvature == pytest.approx(float((weight * slate_gradient_norms(net, rewards)).sum()), rel=1e-12)
+
+
 def test_sparse_rows_hold_every_non_zero_entry() -> None:
     dense = torch.tensor([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [3.0, 0.0, -1.0]], dtype=torch.float64)
-    rows = fused.SparseRows(dense)
+    rows = fused.SparseRows(dense).rows
     again = torch.zeros(3, 3, dtype=torch.float64)
     for i in range(3):
         for e in range(rows.starts[i], rows.starts[i + 1]):

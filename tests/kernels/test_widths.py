@@ -19,7 +19,9 @@ from neuclust.kernels.widths import (
     diagonal_gain,
     diagonal_squares,
     dual_forms,
+    narrowing,
     primal_forms,
+    solve_lower,
     woodbury_,
 )
 from neuclust.randomness import stream
@@ -116,3 +118,36 @@ def test_more_observations_never_widen(seed: int, n: int, ridge: float) -> None:
     few = primal_forms(torch.linalg.inv(naive.covariance(features[:n], ridge)), query)
     many = primal_forms(torch.linalg.inv(naive.covariance(features, ridge)), query)
     assert float(many) <= float(few) * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("n", [0, 5, 256, 257, 700])
+def test_blocked_solves_of_a_view_equal_the_library(n: int) -> None:
+    buffer = torch.zeros(n + 40, n + 40, dtype=torch.float64)
+    buffer[:n, :n] = rows(n, n, seed=2).tril() / 20
+    buffer.diagonal().add_(2)
+    factor, right = buffer[:n, :n], rows(n, 3)
+    expected = torch.linalg.solve_triangular(factor.contiguous(), right, upper=False)
+    torch.testing.assert_close(solve_lower(factor, right), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("early", [False, True])
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_narrowing_is_exact_or_a_bound_below_the_cutoff(ridge: float, early: bool) -> None:
+    past, new = rows(600, 40), rows(30, 40, seed=1)
+    factor = definite_cholesky(ridge * torch.eye(600, dtype=torch.float64) + past @ past.T)
+    expected = primal_forms(torch.linalg.inv(naive.covariance(past, ridge)), new.unsqueeze(1)).flatten()
+    cutoff = torch.full((30,), -torch.inf, dtype=torch.float64)
+    cutoff[10:20], cutoff[20:] = expected[10:20] * 1.5, (new[20:] ** 2).sum(1) * 10
+    squares, exact = narrowing(
+        factor, lambda alive, part: past[part] @ new[alive].T, (new**2).sum(1), cutoff, ridge, early
+    )
+    assert bool((squares >= expected * (1 - 1e-9)).all())
+    assert bool((squares[20:] < cutoff[20:]).all())
+    assert not bool(exact[20:].any())
+    if early:
+        assert not bool(exact.any())
+        assert bool((squares[:10] < (new[:10] ** 2).sum(1) / ridge).all())
+    else:
+        assert bool(exact[:10].all())
+        assert bool((exact | (squares < cutoff)).all())
+        torch.testing.assert_close(squares[exact], expected[exact], rtol=1e-6, atol=0)

@@ -197,7 +197,7 @@ def _authors(layout: Layout) -> Phase:
     preset = layout.study.authors
     names = [name for name in PAPER_POLICIES if name in POLICIES and name != "neuclust-online"]
     chosen = [layout.contestant(name, preset) for name in names if preset in policy_spec(name).presets]
-    return layout.phase(AUTHORS, chosen, layout.scale.runs)
+    return layout.phase(AUTHORS, chosen, layout.scale.our_seeds)
 
 
 def all_tasks(found: Iterable[Phase]) -> tuple[Task, ...]:

@@ -1,4 +1,4 @@
-"""Compiled loops for selection on the CPU: equal rows, activation regions, widths by region, top K.
+"""Compiled loops for selection on the CPU: equal rows, activation regions, widths by region, parts of matrices, top K.
 
 Every function here has a library twin (regions.py, ranking.py) that gives the same answer; these do in one pass
 what takes the library several passes over all arms. A row's numbers depend on that row alone, never on its place in
@@ -94,6 +94,60 @@ def region_widths(x: Floats, forms: Floats, region: Integers) -> Floats:
                     total += v * form[j, k] * x[i, k]
         widths[i] = math.sqrt(total) if total > 0.0 else 0.0
     return widths
+
+
+@exact
+def submatrix(matrix: Floats, index: Integers) -> Floats:
+    """Rows and columns `index` (a,) of a square matrix: (a, a)."""
+    size = len(index)
+    out = np.empty((size, size))
+    for i in range(size):
+        row = matrix[index[i]]
+        for j in range(size):
+            out[i, j] = row[index[j]]
+    return out
+
+
+@compiled
+def add_products(matrix: Floats, index: Integers, features: Floats) -> None:
+    """matrix[index, index] += ĜᵀĜ for features (K, a), in place."""
+    for i in range(len(index)):
+        row = matrix[index[i]]
+        for k in range(len(features)):
+            v = features[k, i]
+            if v != 0.0:
+                for j in range(len(index)):
+                    row[index[j]] += v * features[k, j]
+
+
+@compiled
+def project(matrix: Floats, index: Integers, features: Floats) -> Floats:
+    """Ĝ M for features (K, a) on coordinates `index` (a,): (K, p); rows of M whose feature is zero are not read."""
+    count, size = len(features), matrix.shape[1]
+    out = np.zeros((count, size))
+    for i in range(len(index)):
+        row = matrix[index[i]]
+        for k in range(count):
+            v = features[k, i]
+            if v != 0.0:
+                line = out[k]
+                for j in range(size):
+                    line[j] += v * row[j]
+    return out
+
+
+@exact
+def group_table(labels: Integers, groups: int) -> Integers:
+    """Members of every group as rows, ascending, (groups, largest), padded with −1."""
+    sizes = np.zeros(groups, np.int64)
+    for label in labels:
+        sizes[label] += 1
+    table = np.full((groups, sizes.max() if groups else 0), -1, np.int64)
+    sizes[:] = 0
+    for i in range(len(labels)):
+        table[labels[i], sizes[labels[i]]] = i
+        sizes[labels[i]] += 1
+    return table
 
 
 @exact

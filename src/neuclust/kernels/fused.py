@@ -17,66 +17,16 @@ from torch import Tensor
 from neuclust.kernels.jit import compiled
 from neuclust.kernels.monotone import MonotoneNetwork
 from neuclust.kernels.network import Network
+from neuclust.kernels.rows import Rows, forward_norms, sparse_rows
+from neuclust.kernels.tiles import SPARE, descend_tiles, tile_rows
 
 if TYPE_CHECKING:
     from neuclust.kernels.training import Parameters
 
 Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
+_SLATES = 128  # slates a block: what a unit says of them stays in the fastest cache
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
-
-
-@compiled
-def _arm_steps(
-    starts: Integers,
-    index: Integers,
-    value: Floats,
-    target: Floats,
-    weight: Floats,
-    w0: Floats,
-    w1: Floats,
-    a0: Floats,
-    a1: Floats,
-    bias: bool,
-    scale: float,
-    steps: int,
-    step: float,
-    pull: float,
-) -> None:
-    """In place on w0 (in, m) and w1 (m or m + 1); a0, a1 are the anchor."""
-    width = w0.shape[1]
-    g0, g1 = np.empty_like(w0), np.empty_like(w1)
-    hidden, delta = np.empty(width), np.empty(width)
-    keep, home = 1.0 - step * pull, step * pull
-    for _ in range(steps):
-        g0[:] = 0.0
-        g1[:] = 0.0
-        for i in range(len(target)):
-            hidden[:] = 0.0
-            for e in range(starts[i], starts[i + 1]):
-                j, v = index[e], value[e]
-                for k in range(width):
-                    hidden[k] += v * w0[j, k]
-            total = w1[width] if bias else 0.0
-            for k in range(width):
-                total += max(hidden[k], 0.0) * w1[k]
-            error = scale * weight[i] * (scale * total - target[i])
-            for k in range(width):
-                gate = 1.0 if hidden[k] > 0.0 else 0.0
-                g1[k] += error * gate * hidden[k]
-                delta[k] = error * gate * w1[k]
-            if bias:
-                g1[width] += error
-            for e in range(starts[i], starts[i + 1]):
-                j, v = index[e], value[e]
-                for k in range(width):
-                    g0[j, k] += v * delta[k]
-        for j in range(w0.shape[0]):
-            for k in range(width):
-                w0[j, k] = keep * w0[j, k] - step * g0[j, k] + home * a0[j, k]
-        for k in range(len(w1)):
-            w1[k] = keep * w1[k] - step * g1[k] + home * a1[k]
 
 
 @compiled
@@ -119,11 +69,15 @@ def _slate_steps(
     step: float,
     pull: float,
 ) -> None:
-    """In place on raw weights t0 (K·n, by input), t1 (n) and biases b0 (n), b1 (1); a*, c* are the anchor."""
-    k_size, width = rewards.shape[1], len(t1)
+    """In place on raw weights t0 (K·n, by input), t1 (n) and biases b0 (n), b1 (1); a*, c* are the anchor.
+
+    rewards (K, t): one unit at a time runs over a block of slates, which lie side by side. Blocks are slices, since
+    an index that is a sum might be negative to the compiler, and the loop would not run several slates at once.
+    """
+    k_size, count, width = rewards.shape[0], rewards.shape[1], len(t1)
     e0, s0, e1, s1 = np.empty_like(t0), np.empty_like(t0), np.empty_like(t1), np.empty_like(t1)
     g0, g1, h0 = np.empty_like(t0), np.empty_like(t1), np.empty_like(b0)
-    hidden, delta = np.empty(width), np.empty(width)
+    hidden, value, error, delta = np.empty((width, _SLATES)), np.empty(_SLATES), np.empty(_SLATES), np.empty(_SLATES)
     keep, home = 1.0 - step * pull, step * pull
     for _ in range(steps):
         _transformed(code, t0, e0, s0)
@@ -132,29 +86,39 @@ def _slate_steps(
         g1[:] = 0.0
         h0[:] = 0.0
         h1 = 0.0
-        for i in range(len(target)):
+        for first in range(0, count, _SLATES):
+            size = min(_SLATES, count - first)
+            value[:] = b1[0]
             for n in range(width):
-                hidden[n] = b0[n]
-            for k in range(k_size):
-                r = scales[0] * rewards[i, k]
-                for n in range(width):
-                    hidden[n] += r * e0[k * width + n]
-            value = b1[0]
+                row, bias, out = hidden[n], b0[n], scales[1] * e1[n]
+                for i in range(size):
+                    row[i] = bias
+                for k in range(k_size):
+                    line, w = rewards[k, first : first + size], scales[0] * e0[k * width + n]
+                    for i in range(size):
+                        row[i] += w * line[i]
+                for i in range(size):
+                    value[i] += out * max(row[i], 0.0)
+            goal, share = target[first : first + size], weight[first : first + size]
+            for i in range(size):
+                wanted = share[i] * ((max(value[i], 0.0) if relu_out else value[i]) - goal[i])
+                error[i] = 0.0 if relu_out and value[i] <= 0.0 else wanted
+                h1 += error[i]
             for n in range(width):
-                value += scales[1] * e1[n] * max(hidden[n], 0.0)
-            error = weight[i] * ((max(value, 0.0) if relu_out else value) - target[i])
-            if relu_out and value <= 0.0:
-                error = 0.0
-            h1 += error
-            for n in range(width):
-                gate = 1.0 if hidden[n] > 0.0 else 0.0
-                g1[n] += error * gate * hidden[n]
-                delta[n] = error * gate * scales[1] * e1[n]
-                h0[n] += delta[n]
-            for k in range(k_size):
-                r = rewards[i, k]
-                for n in range(width):
-                    g0[k * width + n] += r * delta[n]
+                row, out = hidden[n], scales[1] * e1[n]
+                slope, shift = 0.0, 0.0
+                for i in range(size):
+                    gated = error[i] if row[i] > 0.0 else 0.0
+                    slope += gated * row[i]
+                    shift += gated
+                    delta[i] = gated
+                g1[n] += slope
+                h0[n] += out * shift
+                for k in range(k_size):
+                    line, total = rewards[k, first : first + size], 0.0
+                    for i in range(size):
+                        total += line[i] * delta[i]
+                    g0[k * width + n] += out * total
         for i in range(len(t0)):
             t0[i] = keep * t0[i] - step * scales[0] * s0[i] * g0[i] + home * a0[i]
             if clamp:
@@ -171,14 +135,63 @@ def _slate_steps(
             b1[0] = max(b1[0], 0.0)
 
 
-class SparseRows:
-    """Rows of a matrix as starts, column numbers and values of their non-zero entries."""
+@compiled
+def _slate_sums(
+    rewards: Floats,
+    target: Floats,
+    weight: Floats,
+    t0: Floats,
+    t1: Floats,
+    b0: Floats,
+    b1: Floats,
+    code: int,
+    relu_out: bool,
+    scales: Floats,
+) -> tuple[float, float]:
+    """½ Σ weight (F − R)² and Σ weight ‖∇F‖² over slates, rewards (t, K)."""
+    k_size, width = rewards.shape[1], len(t1)
+    e0, s0, e1, s1 = np.empty_like(t0), np.empty_like(t0), np.empty_like(t1), np.empty_like(t1)
+    _transformed(code, t0, e0, s0)
+    _transformed(code, t1, e1, s1)
+    hidden, spread = np.empty(width), np.empty(width)
+    loss, curvature = 0.0, 0.0
+    for i in range(len(target)):
+        hidden[:] = b0
+        spread[:] = 1.0
+        for k in range(k_size):
+            r = scales[0] * rewards[i, k]
+            for n in range(width):
+                hidden[n] += r * e0[k * width + n]
+                spread[n] += (r * s0[k * width + n]) ** 2
+        value, norm = b1[0], 1.0
+        for n in range(width):
+            if hidden[n] > 0.0:
+                value += scales[1] * e1[n] * hidden[n]
+                norm += (scales[1] * s1[n] * hidden[n]) ** 2 + (scales[1] * e1[n]) ** 2 * spread[n]
+        if relu_out and value <= 0.0:
+            value, norm = 0.0, 0.0
+        loss += 0.5 * weight[i] * (value - target[i]) ** 2
+        curvature += weight[i] * norm
+    return loss, curvature
 
-    def __init__(self, rows: Tensor) -> None:
-        dense = rows.numpy()
-        where = np.nonzero(dense)
-        self.starts = np.searchsorted(where[0], np.arange(len(dense) + 1))
-        self.index, self.value = where[1], dense[where]
+
+def slate_sums(
+    net: MonotoneNetwork, parameters: Parameters, rewards: Tensor, target: Tensor, weight: Tensor
+) -> tuple[float, float]:
+    """Loss and curvature of a slate net with one hidden layer, as training needs them."""
+    t0, t1, b0, b1 = parameters
+    flat = (_flat(t0.T.contiguous()), _flat(t1), _flat(b0), _flat(b1))
+    data = (rewards.contiguous().numpy(), target.numpy(), weight.numpy())
+    loss, curvature = _slate_sums(*data, *flat, _TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales))
+    return loss, curvature
+
+
+class SparseRows:
+    """Rows to train on: their non-zero entries, and the same packed into tiles."""
+
+    def __init__(self, rows: Tensor | Rows) -> None:
+        self.rows = rows if isinstance(rows, Rows) else sparse_rows(rows.contiguous().numpy())
+        self.tiles = tile_rows(self.rows)
 
 
 def descend_arm(
@@ -194,12 +207,27 @@ def descend_arm(
     anchor: Parameters | None,
 ) -> Parameters:
     """`training.descend` for a net with one hidden layer."""
-    w0, w1 = start[0].T.contiguous().numpy().copy(), start[1][0].numpy().copy()
-    a0 = np.zeros_like(w0) if anchor is None else anchor[0].T.contiguous().numpy()
+    w0, w1 = _with_spares(start[0]), start[1][0].numpy().copy()
+    a0 = np.zeros_like(w0) if anchor is None else _with_spares(anchor[0])
     a1 = np.zeros_like(w1) if anchor is None else anchor[1][0].numpy()
-    sparse = (rows.starts, rows.index, rows.value, target.numpy(), weight.numpy())
-    _arm_steps(*sparse, w0, w1, a0, a1, net.bias, float(net.scale), steps, step, pull)
-    return torch.from_numpy(w0).T.contiguous(), torch.from_numpy(w1).unsqueeze(0)
+    tiles = rows.tiles
+    data = (tiles.starts, tiles.columns, tiles.values, tiles.placed(target.numpy()), tiles.placed(weight.numpy()))
+    descend_tiles(*data, w0, w1, a0, a1, net.bias, float(net.scale), steps, step, pull)
+    return torch.from_numpy(w0[:-SPARE]).T.contiguous(), torch.from_numpy(w1).unsqueeze(0)
+
+
+def _with_spares(weight: Tensor) -> Floats:
+    """W_0 by input column, (in + 4, m), with zeros for columns that are not there."""
+    w0 = np.zeros((weight.shape[1] + SPARE, weight.shape[0]))
+    w0[:-SPARE] = weight.numpy().T
+    return w0
+
+
+def arm_means_and_norms(net: Network, parameters: Parameters, rows: Rows) -> tuple[Tensor, Tensor]:
+    """f and ‖∇f‖² of every row for a net of this kind with one hidden layer, (n,) each; rows are augmented already."""
+    w0, w1 = np.ascontiguousarray(parameters[0].numpy().T), parameters[1][0].numpy()
+    means, norms = forward_norms(rows, w0, w1, float(net.scale), net.bias)
+    return torch.from_numpy(means), torch.from_numpy(norms)
 
 
 def descend_slate(
@@ -225,7 +253,7 @@ def descend_slate(
 
     moving = unpack(start)
     home = unpack(anchor if anchor is not None else tuple(torch.zeros_like(p) for p in start))
-    data = (rewards.contiguous().numpy(), target.numpy(), weight.numpy())
+    data = (rewards.T.contiguous().numpy(), target.numpy(), weight.numpy())
     code, scales = _TRANSFORM_CODES[net.transform], np.array(net.scales)
     _slate_steps(*data, *moving, *home, code, net.relu_out, clamp, clamp_bias, scales, steps, step, pull)
     t0, t1, b0, b1 = (torch.from_numpy(p) for p in moving)

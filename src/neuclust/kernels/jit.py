@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 try:
-    from numba import njit
+    from numba import njit, prange
 
     available = True
+    each = prange  # a range whose steps may run at once, inside a `parallel` loop
 except ImportError:  # a bare machine: the library path serves
     available = False
+    each = range
 
     def njit(**_: Any) -> Any:  # leaves the function as it is
         return lambda function: function
@@ -31,6 +33,18 @@ def compiled(loop: Loop) -> Loop:
 def exact(loop: Loop) -> Loop:
     """Compile a loop that computes to the letter."""
     made: Loop = njit(cache=True)(loop)
+    return made
+
+
+def parallel(loop: Loop) -> Loop:
+    """Compile a loop over independent blocks that Numba's threads share; the numbers do not depend on how many."""
+    made: Loop = njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})(loop)
+    return made
+
+
+def inlined(loop: Loop) -> Loop:
+    """Compile a piece of such loops, to become part of them: alike in a shared loop and in one that is not."""
+    made: Loop = njit(cache=True, fastmath={"reassoc", "contract"}, nogil=True)(loop)
     return made
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
+from neuclust.kernels.columns import forward_columns, widths_columns
 from neuclust.kernels.initial import initial_network
 from neuclust.kernels.network import (
     Factors,
@@ -27,15 +29,20 @@ from neuclust.kernels.network import (
     scaled,
     squared_norms,
 )
+from neuclust.kernels.pruning import Bounds
 from neuclust.kernels.regions import find_regions, group_rows
-from neuclust.kernels.training import Parameters, arm_gradients, arm_objective
-from neuclust.parts.confidence import ConfidenceConfig, build_confidence, feature_scale
+from neuclust.kernels.training import Parameters, arm_gradients, arm_objective, lifeless
+from neuclust.parts.confidence import ConfidenceConfig, FullConfidence, build_confidence, feature_scale
+from neuclust.parts.contenders import MANY, Choice, contenders, pruning_pays
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
 from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
+from neuclust.parts.shown import ShownProfiles
 from neuclust.parts.state import nested, take, under
 from neuclust.randomness import stream
+
+MANY_ARMS = 1024  # from which compiled loops by column pay
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +97,11 @@ class ArmModel:
         self.net = self.initial
         self.confidence = build_confidence(config.confidence, self.net)
         self.history = History(self.encoder.dim, slate_size)
+        self.last_choice: Choice | None = None  # how the widths of the last scores or bounds were found
+        self._shown = ShownProfiles()
         self.rho: float | None = None  # settled by the first update
         self.updates = 0
-        self.failures = 0  # trainings that found no step that helped, or ended in NaN
+        self.failures = 0  # trainings that found no step that helped, ended in NaN or killed every unit
 
     # --- reading ---------------------------------------------------------------------------------------------
 
@@ -116,11 +125,63 @@ class ArmModel:
         )
 
     def scores(self, round: Round) -> ArmScores:
-        """Means and bonuses of all arms; equal contexts are computed once and stay exactly equal."""
+        """Means and bonuses of all arms; equal contexts are exactly equal."""
+        found = self._by_columns(round)
+        return found if found is not None else self._by_rows(round)
+
+    def _by_rows(self, round: Round) -> ArmScores:
+        """Equal contexts are computed once."""
         contexts = active_contexts(round)
         first, group = group_rows(contexts)
-        means, widths = self._evaluate(contexts[first], round)
+        means, widths = self._evaluate(contexts[first], round, len(group))
         return ArmScores(means[group], self.gamma() * widths[group])
+
+    def _by_columns(self, round: Round) -> ArmScores | None:
+        """Many arms with few active columns in few activation regions; None where they are not."""
+        columns, full = round.active, self._full(round)
+        if full is None or len(columns) > MANY or len(round.arm_ids) < MANY_ARMS:
+            return None
+        net, x = restrict(self.net, columns), self._shown.columns(round, self._divisor(round))
+        w0, w1 = np.ascontiguousarray(net.weights[0].numpy().T), net.weights[1][0].numpy()
+        means, first, region = forward_columns(x, w0, w1, float(net.scale))
+        if not full.by_regions(len(x), len(columns), len(first)):
+            return None
+        forms = full.region_forms(net, torch.from_numpy(x.at(first)), columns)
+        widths = widths_columns(x, forms.numpy(), region)
+        self.last_choice = Choice("regions", len(x), len(x), len(columns), len(columns) * len(first))
+        return ArmScores(torch.from_numpy(means), torch.from_numpy(self.gamma() * widths))
+
+    def bounds(self, round: Round) -> Bounds | None:
+        """Means and upper bounds that become exact where it matters; None where `scores` is less work."""
+        full = self._full(round)
+        if full is None or not pruning_pays(full, len(round.arm_ids), len(round.active)):
+            return None
+        contexts, group = self._shown.contexts(round, self._divisor(round))
+        columns = round.active
+        net = restrict(self.net, columns)
+        bounds, self.last_choice = contenders(net, contexts, group, full, columns, self.gamma())
+        return bounds
+
+    def _full(self, round: Round) -> FullConfidence | None:
+        """The covariance of one hidden layer without biases under an encoder that keeps zeros; None for others."""
+        config, encoder = self.config, self.config.encoder
+        plain = encoder.kind in ("raw", "scale") and not encoder.duplicate
+        simple = config.network.depth == 1 and not self.net.bias and config.confidence.form == "full"
+        served = jit.serves(round.profiles, self.net.weights[0])
+        return self.confidence if plain and simple and served and isinstance(self.confidence, FullConfidence) else None
+
+    def _divisor(self, round: Round) -> float:
+        return self.scale_of(round) if self.config.encoder.kind == "scale" else 1.0
+
+    def scale_of(self, round: Round) -> float:
+        """ρ, settled or from this round."""
+        return self.rho if self.rho is not None else self.encoder.scale_of(round)
+
+    def predict_history(self) -> Tensor:
+        """f of every distinct context of the history, (u,)."""
+        if self._fusible() and not self.net.bias:
+            return fused.arm_means_and_norms(self.net, self.net.weights, self.history.sparse_contexts())[0]
+        return self.predict(self.history.contexts.rows)
 
     def predict(self, contexts: Tensor) -> Tensor:
         """f of encoded contexts (n, d')."""
@@ -129,17 +190,18 @@ class ArmModel:
 
     def encode(self, round: Round, positions: Tensor) -> Tensor:
         """Encoded contexts of the given arms with all columns, (k, d')."""
-        rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
-        return self.encoder.full(contexts_at(round, positions), round.active, rho)
+        return self.encoder.full(contexts_at(round, positions), round.active, self.scale_of(round))
 
-    def _evaluate(self, z: Tensor, round: Round) -> tuple[Tensor, Tensor]:
-        rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
-        x, columns = self.encoder.encode(z, round.active, rho)
+    def _evaluate(self, z: Tensor, round: Round, arms: int) -> tuple[Tensor, Tensor]:
+        x, columns = self.encoder.encode(z, round.active, self.scale_of(round))
         if self.net.bias:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         net = restrict(self.net, columns)
         x = augment(net, x)
         regions = find_regions(net, x)
+        rows, q, count = len(x), x.shape[1], len(regions.first)
+        shared = self.confidence.by_regions(rows, q, count)
+        self.last_choice = Choice("regions" if shared else "direct", arms, rows, q, q * count if shared else rows)
         return regions.means, self.confidence.widths(net, x, regions, columns)
 
     # --- learning --------------------------------------------------------------------------------------------
@@ -155,7 +217,7 @@ class ArmModel:
 
     def settle_scale(self, round: Round) -> None:
         """Fix ρ for good at the first update."""
-        self.rho = self.rho if self.rho is not None else self.encoder.scale_of(round)
+        self.rho = self.scale_of(round)
 
     def features(self, contexts: Tensor) -> Factors:
         """ĝ of encoded contexts (k, d')."""
@@ -190,6 +252,10 @@ class ArmModel:
         result = fit(self._problem(), start, training)
         self.failures += result.failed
         self.net = self._with(result.parameters)
+        contexts, target, _ = self.history.targets()
+        if training.guard and lifeless(self.net, contexts, target):  # unguarded training is as published, dead or not
+            self.failures += 1
+            self.net = self.initial
 
     def _with(self, weights: Parameters) -> Network:
         return Network(weights, self.net.scale, self.net.bias)
@@ -211,7 +277,18 @@ class ArmModel:
             return arm_gradients(self._with(weights), x, target, weight)
 
         anchor = self.initial.weights if training.anchor == "initial" else None
-        rows = fused.SparseRows(x) if self._fusible() else None
+        rows = self._training_rows(x) if self._fusible() else None
+
+        def loss(weights: Parameters) -> float:
+            if rows is None:
+                return arm_objective(self._with(weights), x, target, weight)
+            means, _ = fused.arm_means_and_norms(self.net, weights, rows.rows)
+            return 0.5 * float((weight * (means - target) ** 2).sum())
+
+        def curvature(weights: Parameters) -> float:
+            if rows is None:
+                return float((weight * squared_norms(layer_factors(self._with(weights), x))).sum())
+            return float((weight * fused.arm_means_and_norms(self.net, weights, rows.rows)[1]).sum())
 
         def at_once(start: Parameters, step: float) -> Parameters:
             assert rows is not None
@@ -221,12 +298,17 @@ class ArmModel:
 
         return LeastSquares(
             gradient=minibatch if training.optimizer == "sgd" else full_batch,
-            loss=lambda weights: arm_objective(self._with(weights), x, target, weight),
-            curvature=lambda weights: float((weight * squared_norms(layer_factors(self._with(weights), x))).sum()),
+            loss=loss,
+            curvature=curvature,
             pull=pull,
             anchor=anchor,
             fused=at_once if rows is not None else None,
         )
+
+    def _training_rows(self, x: Tensor) -> fused.SparseRows:
+        """Rewarded contexts (u, in), augmented already; without biases they are kept from round to round."""
+        known = self.history.sparse_contexts() if not self.net.bias else None
+        return fused.SparseRows(x if known is None or len(known) != len(x) else known)
 
     def _fusible(self) -> bool:
         training = self.config.training

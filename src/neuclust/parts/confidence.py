@@ -18,7 +18,16 @@ from torch import Tensor
 from neuclust.configuration import check_choices
 from neuclust.errors import ConfigError
 from neuclust.kernels import widths
-from neuclust.kernels.network import Factors, Network, flatten, gram, layer_factors, layers, scaled
+from neuclust.kernels.network import (
+    Factors,
+    Network,
+    flatten,
+    gram,
+    layer_factors,
+    layers,
+    scaled,
+    squared_norms,
+)
 from neuclust.kernels.regions import Regions, region_basis, region_widths
 from neuclust.parts.state import take
 
@@ -30,12 +39,14 @@ class ConfidenceConfig:
     """Which covariance, in which form; `per_width` divides gradients by √m as the paper does.
 
     `solver` auto takes the primal up to 2,048 parameters and the dual above; `regions` auto uses them when
-    fewer gradients have to be formed than there are distinct contexts.
+    fewer gradients have to be formed than there are distinct contexts; `pruning` leaves out widths that cannot matter
+    (kernels/pruning.py), auto where that is less work (docs/decisions/0012-selection-cost.md). Results are the same.
     """
 
     form: Literal["full", "diagonal", "last-layer"] = "full"
     solver: Literal["auto", "primal", "dual"] = "auto"
     regions: Literal["auto", "always", "never"] = "auto"
+    pruning: Literal["auto", "on", "off"] = "auto"
     ridge: float = 1.0
     per_width: bool = True
     refresh: int = 200  # updates between two exact refactorisations, so that rounding cannot pile up
@@ -56,7 +67,13 @@ class Covariance(Protocol):
 
     def forms(self, factors: Factors, columns: Tensor) -> Tensor: ...
 
+    def narrow(
+        self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False
+    ) -> tuple[Tensor, Tensor]: ...
+
     def cost(self, columns: int) -> int: ...
+
+    def work(self, columns: int) -> float: ...
 
     def observe(self, factors: Factors) -> None: ...
 
@@ -81,20 +98,35 @@ class PrimalCovariance:
         """Ĝ Z⁻¹ Ĝᵀ of groups of gradients on the given input columns: (R, q, q)."""
         inverse = self._inverse
         if len(columns) < self._first[1]:
-            index = self._coordinates(columns)
-            inverse = inverse[index[:, None], index]
+            inverse = widths.submatrix(inverse, self._coordinates(columns))
         return widths.primal_forms(inverse, flatten(factors))
 
     def cost(self, columns: int) -> int:
         """Numbers one query needs in flight."""
         return self._size - (self._first[1] - columns) * self._first[0]
 
+    def narrow(
+        self,
+        factors: Factors,
+        columns: Tensor,
+        cutoff: Tensor,  # noqa: ARG002
+        early: bool = False,  # noqa: ARG002
+    ) -> tuple[Tensor, Tensor]:
+        """w² of k gradients and which of them are exact (all): (k,), (k,) bool."""
+        single = Factors(tuple(a.unsqueeze(1) for a in factors.inputs), tuple(d.unsqueeze(1) for d in factors.deltas))
+        squares = self.forms(single, columns).flatten()
+        return squares, torch.ones(len(squares), dtype=torch.bool)
+
+    def work(self, columns: int) -> float:
+        """Multiplications one width takes."""
+        return float(self.cost(columns)) ** 2
+
     def observe(self, factors: Factors) -> None:
         """Z += ĜᵀĜ and the matching Z⁻¹; only the coordinates of non-zero inputs are touched in Z."""
         columns = torch.nonzero((factors.inputs[0] != 0).any(0)).flatten()
         index = self._coordinates(columns)
         features = flatten(Factors((factors.inputs[0][:, columns], *factors.inputs[1:]), factors.deltas))
-        self._matrix[index[:, None], index] += features.T @ features
+        widths.add_products_(self._matrix, index, features)
         self._updates += 1
         if self._updates % self._refresh:
             self.logdet += float(widths.woodbury_(self._inverse, index, features))
@@ -140,11 +172,24 @@ class DualCovariance:
 
     def forms(self, factors: Factors, columns: Tensor) -> Tensor:
         """(κ − k(λI + ĜĜᵀ)⁻¹kᵀ)/λ of groups of gradients on the given input columns: (R, q, q)."""
-        past = self._past(factors)
-        first = past.inputs[0][:, columns] if factors.inputs[0].shape[-1] < past.inputs[0].shape[-1] else past.inputs[0]
-        past = Factors((first, *past.inputs[1:]), past.deltas)
+        past = self._past_on(factors, columns)
         used = self._factor[: self._count, : self._count]
         return widths.dual_forms(used, gram(factors, past), gram(factors, factors), self._ridge)
+
+    def narrow(self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False) -> tuple[Tensor, Tensor]:
+        """w² of k gradients, or a bound below `cutoff` (k,), and which of them are exact: (k,), (k,) bool."""
+        past = self._past_on(factors, columns)
+        used = self._factor[: self._count, : self._count]
+
+        def cross(alive: Tensor, rows: slice) -> Tensor:
+            return gram(past[rows], factors[alive])
+
+        return widths.narrowing(used, cross, squared_norms(factors), cutoff, self._ridge, early)
+
+    def work(self, columns: int) -> float:
+        """Multiplications one width takes: half of n² to solve, n times the products with the past."""
+        factors = 0 if self._history is None else sum(d.shape[1] for d in self._history.deltas) * 2
+        return 0.5 * self._count**2 + self._count * (columns + factors)
 
     def cost(self, columns: int) -> int:
         """Numbers one query needs in flight."""
@@ -187,6 +232,13 @@ class DualCovariance:
             return self._history[: self._count]
         empty = [a.new_zeros(0, a.shape[-1]) for a in (*like.inputs, *like.deltas)]
         return Factors(tuple(empty[: len(like.inputs)]), tuple(empty[len(like.inputs) :]))
+
+    def _past_on(self, like: Factors, columns: Tensor) -> Factors:
+        """The past's gradients, read on the input columns `like` has."""
+        past = self._past(like)
+        if like.inputs[0].shape[-1] == past.inputs[0].shape[-1]:
+            return past
+        return Factors((past.inputs[0][:, columns], *past.inputs[1:]), past.deltas)
 
     def _grow(self, like: Factors, needed: int) -> None:
         """Double the buffers when they are full."""
@@ -231,11 +283,27 @@ class FullConfidence:
             last = layers(net, x)[0][-1]
             delta = torch.full_like(last[:, :1], net.scale * scale)
             return self._direct(Factors((last,), (delta,)), torch.arange(last.shape[1]))
-        few = len(regions.first) * x.shape[1] < len(x)
-        if self.config.regions == "always" or (self.config.regions == "auto" and few):
-            gates = tuple((z > 0).to(z.dtype) for z in layers(net, x[regions.first])[1])
-            return region_widths(x, self._forms(net, gates, x.shape[1], columns, scale), regions.region)
+        if self.by_regions(len(x), x.shape[1], len(regions.first)):
+            return region_widths(x, self.region_forms(net, x[regions.first], columns), regions.region)
         return self._direct(scaled(layer_factors(net, x), scale), columns)
+
+    def by_regions(self, rows: int, columns: int, regions: int) -> bool:
+        """Whether one small matrix a region is less work than a width a row."""
+        few = self.config.regions == "auto" and regions * columns < rows
+        return not self._last_only and (self.config.regions == "always" or few)
+
+    def narrow(self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False) -> tuple[Tensor, Tensor]:
+        """w of k gradients ĝ, or an upper bound below `cutoff` (k,), and which are exact: (k,), (k,) bool.
+
+        With `early` bounds may be all there is, from a part of the past.
+        """
+        floor = torch.where(cutoff > 0, cutoff**2, -torch.inf)
+        squares, exact = self._covariance.narrow(factors, columns, floor, early)
+        return squares.clamp(min=0).sqrt(), exact
+
+    def work(self, columns: int) -> float:
+        """Multiplications one exact width takes on so many input columns."""
+        return self._covariance.work(columns)
 
     def observe(self, factors: Factors) -> None:
         """Add the gradients ĝ of the arms whose reward was seen."""
@@ -247,8 +315,10 @@ class FullConfidence:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._covariance.load_state_dict(state)
 
-    def _forms(self, net: Network, gates: tuple[Tensor, ...], q: int, columns: Tensor, scale: float) -> Tensor:
-        """Q_D of every region, (R, q, q)."""
+    def region_forms(self, net: Network, x: Tensor, columns: Tensor) -> Tensor:
+        """Q_D of every region, given a row of each, x (R, q): (R, q, q)."""
+        q, scale = x.shape[1], feature_scale(self.config, net)
+        gates = tuple((z > 0).to(z.dtype) for z in layers(net, x)[1])
         chunk = max(1, _BUDGET // max(1, q * self._covariance.cost(q)))
         blocks = [
             self._covariance.forms(scaled(region_basis(net, tuple(g[i : i + chunk] for g in gates), q), scale), columns)
@@ -283,6 +353,9 @@ class DiagonalConfidence:
         """w of every row x (n, q) of the net restricted to `columns`; regions do not help here: (n,)."""
         diagonal = (self.diagonal[0][:, columns], *self.diagonal[1:])
         return widths.diagonal_squares(scaled(layer_factors(net, x), feature_scale(self.config, net)), diagonal).sqrt()
+
+    def by_regions(self, rows: int, columns: int, regions: int) -> bool:  # noqa: ARG002
+        return False
 
     def observe(self, factors: Factors) -> None:
         gains = widths.diagonal_gain(factors)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from neuclust.kernels.rows import Rows, joined, no_rows, sparse_rows
+
 
 class GrowingTable:
     """Rows appended to one buffer that doubles when full."""
@@ -53,6 +55,7 @@ class History:
         self.groups = GrowingTable(slate_size, dtype=torch.int64)  # distinct slates: context rows in slate order
         self.group_counts = GrowingTable()
         self.group_sums = GrowingTable()
+        self._sparse = no_rows(dim)
         self._row_of: dict[bytes, int] = {}
         self._group_of: dict[tuple[int, ...], int] = {}
 
@@ -101,6 +104,13 @@ class History:
             contexts, counts, sums = contexts[kept], counts[kept], sums[kept]
         return contexts, sums / counts, counts
 
+    def sparse_contexts(self) -> Rows:
+        """All contexts as sparse rows; those already converted are kept. CPU, float64."""
+        new = self.contexts.rows[len(self._sparse) :]
+        if len(new):
+            self._sparse = joined(self._sparse, sparse_rows(new.numpy()))
+        return self._sparse
+
     def slate_targets(self) -> tuple[Tensor, Tensor, Tensor]:
         """Distinct slates as context rows (u, K), their mean rewards (u,) and counts (u,)."""
         counts = self.group_counts.rows
@@ -112,6 +122,7 @@ class History:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         for name, table in self._tables().items():
             table.load(state[name])
+        self._sparse = no_rows(self._sparse.width)
         contexts = self.contexts.rows.numpy(force=True)
         self._row_of = {contexts[i].tobytes(): i for i in range(len(contexts))}
         self._group_of = {tuple(key): i for i, key in enumerate(self.groups.rows.tolist())}

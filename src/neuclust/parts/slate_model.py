@@ -101,11 +101,17 @@ class SlateModel:
         def gradient(parameters: Parameters, _: int) -> Parameters:
             return slate_gradients(self.net.with_parameters(parameters), inputs, target, weight)
 
+        fusible = self.config.depth == 1 and self.config.training.engine == "auto" and jit.serves(*self.net.parameters)
+
         def loss(parameters: Parameters) -> float:
+            if fusible:
+                return fused.slate_sums(self.net, parameters, inputs, target, weight)[0]
             error = slate_value(self.net.with_parameters(parameters), inputs) - target
             return 0.5 * float((weight * error * error).sum())
 
         def curvature(parameters: Parameters) -> float:
+            if fusible:
+                return fused.slate_sums(self.net, parameters, inputs, target, weight)[1]
             return float((weight * slate_gradient_norms(self.net.with_parameters(parameters), inputs)).sum())
 
         training = self.config.training
@@ -117,7 +123,6 @@ class SlateModel:
                 clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias,
             )  # fmt: skip
 
-        fusible = self.config.depth == 1 and jit.serves(*self.net.parameters)
         return LeastSquares(gradient, loss, curvature, pull, anchor, self._projection(), at_once if fusible else None)
 
     def _projection(self) -> Projection | None:

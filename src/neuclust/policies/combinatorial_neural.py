@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import torch
 from torch import Tensor
 
 from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.kernels.pruning import best_overall
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
 from neuclust.parts.ties import tie_rank
@@ -37,8 +39,14 @@ class CombinatorialNeuralUCB:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
+        rank = tie_rank(round, self.config.tie, self.seed)
+        bounds = self.arms.bounds(round)
+        if bounds is not None:  # the same slate from bounds
+            positions = torch.from_numpy(best_overall(bounds, rank.numpy(), self.slate_size))
+            means, bonuses = (torch.from_numpy(part) for part in bounds.scores(positions.numpy()))
+            return Slate(positions, means, bonuses)
         scores = self.arms.scores(round)
-        positions = top(scores.optimistic, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        positions = top(scores.optimistic, rank, self.slate_size)
         return Slate(positions, scores.means[positions], scores.bonuses[positions])
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:

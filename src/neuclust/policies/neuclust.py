@@ -10,16 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
+from neuclust.kernels.compiled import top_of_groups
 from neuclust.kernels.network import Factors
+from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
+from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores
-from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap, Partition
 from neuclust.parts.confidence import DiagonalConfidence
 from neuclust.parts.slate_model import SlateModel, SlateModelConfig
 from neuclust.parts.state import nested, under
@@ -86,6 +90,9 @@ class NeUClust:
         check_round(round, self.dim, self.slate_size)
         seen = self._seen(round)  # online: the tracked contexts
         partition = self.clusters.partition(seen, refit=self.online)  # Alg. 1 line 4; Alg. 2 before the loop
+        bounds = self.arms.bounds(seen) if self._prunable(partition) else None
+        if bounds is not None:
+            return self._pruned(seen, partition, bounds)
         scores = self.arms.scores(seen)  # f, γ_{t−1} w and v of every arm
         ranked = scores.optimistic if self.config.rank_by == "optimistic" else scores.means
         best = partition.best(ranked, tie_rank(seen, self.config.tie, self.seed), self.slate_size)  # b_c
@@ -107,8 +114,7 @@ class NeUClust:
         if self.tracker is not None:
             self.tracker.observe(round, slate, feedback)  # x_{t+1,i} for i ∈ S_t, after Z and history
         self.arms.train()  # θ_t: J steps on L(θ)
-        predicted = self.arms.predict(self.arms.history.contexts.rows)
-        self.slates.train(self.arms.history, predicted, self.arms.updates)  # Θ_t: J steps on L(Θ)
+        self.slates.train(self.arms.history, self.arms.predict_history(), self.arms.updates)  # Θ_t: J steps on L(Θ)
 
     @property
     def online(self) -> bool:
@@ -118,10 +124,45 @@ class NeUClust:
     def _seen(self, round: Round) -> Round:
         return round if self.tracker is None else self.tracker.view(round)
 
+    def _prunable(self, partition: Partition) -> bool:
+        """Whether upper bounds of v bound V: b_c by v, one covariance for all clusters, none that borrows arms."""
+        config = self.config
+        return config.rank_by == "optimistic" and config.covariance == "slate" and partition.kept is None
+
+    def _pruned(self, seen: Round, partition: Partition, bounds: Bounds) -> Slate:
+        """The same slate from bounds: exact widths only for arms and clusters that can still win."""
+        rank = tie_rank(seen, self.config.tie, self.seed).numpy()
+        members, labels = partition.members(), partition.labels.numpy()
+        means = bounds.means[bounds.group]
+        peaks = top_of_groups(means, rank, labels, len(members), self.slate_size)  # the K largest f of every cluster
+        if not self.config.slate.sort_input:  # F reads arms in another order: none of them is above the largest f
+            peaks = np.repeat(peaks[:, :1], self.slate_size, 1)
+        highest = torch.from_numpy(means[peaks])
+
+        def value(values: Floats, means: Tensor) -> float:
+            return float(self._score(torch.from_numpy(values).unsqueeze(0), means.unsqueeze(0)))
+
+        def ceiling(c: int, upper: Floats) -> float:
+            return value(upper, highest[c])
+
+        def exact(positions: Integers) -> float:
+            rows = bounds.group[positions]
+            return value(bounds.upper[rows], torch.from_numpy(bounds.means[rows]))
+
+        winner, chosen = best_cluster(bounds, labels, members, rank, self.slate_size, ceiling, exact)
+        chosen_means, bonuses = (torch.from_numpy(part) for part in bounds.scores(chosen))
+        return Slate(torch.from_numpy(chosen), chosen_means, bonuses, cluster=int(partition.names[winner]))
+
     def _cluster_scores(self, best: Tensor, scores: ArmScores) -> Tensor:
         """V_c = Σ_{a ∈ b_c} v_a + ωK·F(b_c) (or its average), for b (C, K): (C,)."""
-        values = scores.optimistic[best]
-        source = values if self.config.slate.input == "optimistic" else scores.means[best]
+        values, means = scores.optimistic[best], scores.means[best]
+        # once for equal rows: a library may round them differently, by where they stand, and undo a tie
+        first, same = group_rows(torch.cat([values, means], 1))
+        return self._score(values[first], means[first])[same]
+
+    def _score(self, values: Tensor, means: Tensor) -> Tensor:
+        """V of slates with these v and f, (C, K) each: (C,); non-decreasing in every entry."""
+        source = values if self.config.slate.input == "optimistic" else means
         total = values.sum(1) + self.config.slate.weight * self.slate_size * self.slates.value(source)
         return total / self.slate_size if self.config.slate.score == "mean" else total
 

@@ -1,0 +1,144 @@
+"""Branch and bound for the best slate: exact widths only for arms and clusters that can still win.
+
+Upper bounds u ≥ v of all arms are cheap, v itself is not. An arm below the K-th exact value of its cluster cannot be
+in b_c; a cluster whose V from upper bounds is below the best exact V cannot win, because F is non-decreasing. Nothing
+is approximated: the slate is the one that v of all arms would give, ties included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.kernels import compiled
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FIRST = 16  # rows made exact before there is anything to compare with
+EARLY = 128  # rows tightened a little to see whether their cluster can win at all
+BLOCK = 512  # rows tightened at once
+SLACK = 1e-9  # relative; bounds must stay above what rounding makes of the exact value
+
+
+class Tighten(Protocol):
+    def __call__(self, rows: Integers, floor: float, early: bool = False) -> None: ...
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Distinct contexts (u,): f, upper bounds of the bonus and of v = f + bonus, and whether they are exact.
+
+    Arms (n,) point to contexts by `group`; `tighten(rows, floor)` lowers the bounds of rows until each is exact or
+    below the floor, or, with `early`, a little at little cost; `tried` are those for which that was done.
+    """
+
+    means: Floats
+    bonuses: Floats
+    upper: Floats
+    exact: Bools
+    tried: Bools
+    group: Integers
+    tighten: Tighten
+
+    def scores(self, positions: Integers) -> tuple[Floats, Floats]:
+        """f and bonus of arms, (k,) each."""
+        rows = self.group[positions]
+        return self.means[rows], self.bonuses[rows]
+
+
+def best_of(
+    bounds: Bounds,
+    members: Integers,
+    rank: Integers,
+    k: int,
+    hopeless: Callable[[Integers], bool],
+    rival: bool = True,
+) -> Integers | None:
+    """The k best of `members` by (−v, rank), best first; None as soon as `hopeless` says so of the best by bounds.
+
+    `rival` says whether there is anything yet to be hopeless against.
+    """
+    rows = bounds.group[members]
+    rank = rank[members]
+    one = np.zeros(len(members), np.int64)
+    while True:
+        upper = bounds.upper[rows]
+        best = compiled.top_of_groups(upper, rank, one, 1, k)[0]
+        if bounds.exact[rows[best]].all():  # all others are below, or equal with a larger rank
+            chosen: Integers = members[best]
+            return chosen
+        if hopeless(members[best]):
+            return None
+        exact = bounds.exact[rows]
+        if exact.sum() < k:
+            first = _largest(bounds, rows[~exact], FIRST)
+            if rival and not bounds.tried[first].all():  # often enough to see that this cluster is hopeless
+                untried = _largest(bounds, rows[~bounds.tried[rows]], EARLY)
+                bounds.tried[untried] = True
+                bounds.tighten(untried, -np.inf, early=True)
+            else:
+                bounds.tighten(first, -np.inf)
+                bounds.tried[first] = True
+        else:
+            floor = -np.partition(-upper[exact], k - 1)[k - 1]
+            bounds.tighten(_largest(bounds, rows[~exact & (upper >= floor)], BLOCK), floor)
+
+
+def best_overall(bounds: Bounds, rank: Integers, k: int) -> Integers:
+    """The k best of all arms by (−v, rank), best first."""
+    found = best_of(bounds, np.arange(len(rank)), rank, k, lambda _: False, rival=False)
+    assert found is not None
+    return found
+
+
+def _largest(bounds: Bounds, rows: Integers, count: int) -> Integers:
+    """The distinct rows with the largest bounds, about `count` of them, ascending."""
+    rows = np.unique(rows)
+    if len(rows) <= count:
+        return rows
+    return np.sort(rows[np.argpartition(-bounds.upper[rows], count)[:count]])
+
+
+def _below(best: float, promise: Callable[[int, Integers], float], c: int, top: Integers) -> bool:
+    return promise(c, top) < best
+
+
+def best_cluster(
+    bounds: Bounds,
+    labels: Integers,
+    members: list[Integers],
+    rank: Integers,
+    k: int,
+    ceiling: Callable[[int, Floats], float],
+    value: Callable[[Integers], float],
+) -> tuple[int, Integers]:
+    """The cluster with the largest V (the first of equals) and its k best arms.
+
+    `labels` (n,) are the clusters of the arms, `members` the arms of the clusters; `ceiling(c, u)` bounds V of cluster
+    c from the k largest bounds u of its arms, `value(positions)` is V of k arms whose v is known.
+    """
+
+    def promise(c: int, positions: Integers) -> float:
+        bound = ceiling(c, bounds.upper[bounds.group[positions]])
+        return bound + SLACK * (abs(bound) + 1)
+
+    tops = compiled.top_of_groups(bounds.upper[bounds.group], rank, labels, len(members), k)
+    promises = np.array([promise(c, top) for c, top in enumerate(tops)])
+    winner, best, slate = -1, -np.inf, np.zeros(0, np.int64)
+    for c in np.argsort(-promises, kind="stable").tolist():
+        if promises[c] < best:
+            break
+        found = best_of(bounds, members[c], rank, k, partial(_below, best, promise, c), winner >= 0)
+        if found is None:
+            continue
+        score = value(found)
+        if score > best or (score == best and c < winner):
+            winner, best, slate = c, score, found
+    return winner, slate

@@ -1,0 +1,205 @@
+"""Contexts as sparse rows: masked, equal ones once, and one pass of a one-hidden-layer net over them.
+
+A Yelp restaurant has five terms of 171, a round asks for some of them: everything here touches those entries and no
+others. Rows are (starts, index, value): row i has entries starts[i] … starts[i + 1] − 1, columns ascending, no zeros.
+A row's numbers depend on that row alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.kernels.jit import compiled, exact
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """n sparse rows of `width` columns."""
+
+    starts: Integers  # (n + 1,)
+    index: Integers  # (entries,)
+    value: Floats  # (entries,)
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def dense(self, chosen: Integers) -> Floats:
+        """The chosen rows with their zeros, (k, width)."""
+        return _dense(self.starts, self.index, self.value, chosen, self.width)
+
+
+def sparse_rows(dense: Floats) -> Rows:
+    """The non-zero entries of dense rows (n, width)."""
+    return Rows(*_sparse(dense), dense.shape[1])
+
+
+def no_rows(width: int) -> Rows:
+    """Nothing yet."""
+    return Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), width)
+
+
+def joined(above: Rows, below: Rows) -> Rows:
+    """All rows of both."""
+    starts = np.concatenate([above.starts, above.starts[-1] + below.starts[1:]])
+    return Rows(
+        starts, np.concatenate([above.index, below.index]), np.concatenate([above.value, below.value]), above.width
+    )
+
+
+def masked(rows: Rows, columns: Integers, query: Floats, rho: float) -> Rows:
+    """x ⊙ a / ρ on the active columns (q,), numbered 0 … q − 1, given a there."""
+    slot = np.full(rows.width, -1, np.int64)
+    slot[columns] = np.arange(len(columns))
+    return Rows(*_masked(rows.starts, rows.index, rows.value, slot, query, rho), len(columns))
+
+
+def distinct(rows: Rows) -> tuple[Rows, Integers]:
+    """Equal rows once, in the order they first appear, and for every row the number of its distinct one (n,)."""
+    first, group = _grouped(rows.starts, rows.index, rows.value)
+    return taken(rows, first), group
+
+
+def taken(rows: Rows, chosen: Integers) -> Rows:
+    """The chosen rows."""
+    return Rows(*_taken(rows.starts, rows.index, rows.value, chosen), rows.width)
+
+
+@exact
+def _sparse(dense: Floats) -> tuple[Integers, Integers, Floats]:
+    n, width = dense.shape
+    starts = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        count = 0
+        for j in range(width):
+            count += dense[i, j] != 0.0
+        starts[i + 1] = starts[i] + count
+    index, value = np.empty(starts[n], np.int64), np.empty(starts[n])
+    for i in range(n):
+        e = starts[i]
+        for j in range(width):
+            if dense[i, j] != 0.0:
+                index[e], value[e] = j, dense[i, j]
+                e += 1
+    return starts, index, value
+
+
+@exact
+def _dense(starts: Integers, index: Integers, value: Floats, chosen: Integers, width: int) -> Floats:
+    out = np.zeros((len(chosen), width))
+    for i in range(len(chosen)):
+        for e in range(starts[chosen[i]], starts[chosen[i] + 1]):
+            out[i, index[e]] = value[e]
+    return out
+
+
+@exact
+def _masked(
+    starts: Integers, index: Integers, value: Floats, slot: Integers, query: Floats, rho: float
+) -> tuple[Integers, Integers, Floats]:
+    n = len(starts) - 1
+    kept = np.zeros(n + 1, np.int64)
+    columns, products = np.empty(len(index), np.int64), np.empty(len(index))
+    count = 0
+    for i in range(n):
+        for e in range(starts[i], starts[i + 1]):
+            j = slot[index[e]]
+            if j >= 0:
+                product = value[e] * query[j] / rho
+                if product != 0.0:  # two tiny factors can vanish
+                    columns[count], products[count] = j, product
+                    count += 1
+        kept[i + 1] = count
+    return kept, columns[:count], products[:count]
+
+
+@exact
+def _taken(starts: Integers, index: Integers, value: Floats, chosen: Integers) -> tuple[Integers, Integers, Floats]:
+    kept = np.zeros(len(chosen) + 1, np.int64)
+    for i in range(len(chosen)):
+        kept[i + 1] = kept[i] + starts[chosen[i] + 1] - starts[chosen[i]]
+    columns, entries = np.empty(kept[-1], np.int64), np.empty(kept[-1])
+    for i in range(len(chosen)):
+        for e in range(starts[chosen[i]], starts[chosen[i] + 1]):
+            place = kept[i] + e - starts[chosen[i]]
+            columns[place], entries[place] = index[e], value[e]
+    return kept, columns, entries
+
+
+@exact
+def _grouped(starts: Integers, index: Integers, value: Floats) -> tuple[Integers, Integers]:
+    """As `compiled.group_rows`, for sparse rows."""
+    n = len(starts) - 1
+    slots = 1
+    while slots < 2 * n:
+        slots *= 2
+    table = np.full(slots, -1, np.int64)
+    first, group = np.empty(n, np.int64), np.empty(n, np.int64)
+    bits = value.view(np.int64)
+    count = 0
+    for i in range(n):
+        code = np.uint64(0x9E3779B97F4A7C15)
+        for e in range(starts[i], starts[i + 1]):
+            code = (code ^ np.uint64(bits[e])) * np.uint64(0xBF58476D1CE4E5B9)
+            code = (code ^ np.uint64(index[e]) ^ (code >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
+            code ^= code >> np.uint64(31)
+        slot = np.int64(code & np.uint64(slots - 1))
+        size = starts[i + 1] - starts[i]
+        while True:
+            known = table[slot]
+            if known < 0:
+                table[slot] = count
+                first[count] = i
+                group[i] = count
+                count += 1
+                break
+            other = starts[first[known]]
+            same = starts[first[known] + 1] - other == size
+            if same:
+                for e in range(size):
+                    if index[other + e] != index[starts[i] + e] or bits[other + e] != bits[starts[i] + e]:
+                        same = False
+                        break
+            if same:
+                group[i] = known
+                break
+            slot = (slot + 1) & (slots - 1)
+    return first[:count].copy(), group
+
+
+def forward_norms(rows: Rows, w0: Floats, w1: Floats, scale: float, bias: bool = False) -> tuple[Floats, Floats]:
+    """f and ‖g‖² of every row: w0 (width, m), w1 (m,) or, with biases, (m + 1,)."""
+    means, norms = _forward_norms(rows.starts, rows.index, rows.value, w0, w1, scale, bias)
+    return means, norms
+
+
+@compiled
+def _forward_norms(
+    starts: Integers, index: Integers, value: Floats, w0: Floats, w1: Floats, scale: float, bias: bool
+) -> tuple[Floats, Floats]:
+    n, width = len(starts) - 1, w0.shape[1]
+    means, norms = np.empty(n), np.empty(n)
+    hidden = np.empty(width)
+    for i in range(n):
+        hidden[:] = 0.0
+        length = 0.0
+        for e in range(starts[i], starts[i + 1]):
+            j, v = index[e], value[e]
+            length += v * v
+            for k in range(width):
+                hidden[k] += v * w0[j, k]
+        total, delta, square = (w1[width], 0.0, 1.0) if bias else (0.0, 0.0, 0.0)
+        for k in range(width):
+            h, w = max(hidden[k], 0.0), w1[k]
+            total += h * w
+            square += h * h
+            delta += w * w if hidden[k] > 0.0 else 0.0
+        means[i] = scale * total
+        norms[i] = scale * scale * (delta * length + square)
+    return means, norms

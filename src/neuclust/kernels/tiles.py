@@ -1,0 +1,183 @@
+"""Training rows packed four by four, so that every weight that is read serves four rows.
+
+A step of a small net is mostly loads and stores, not arithmetic: with one row at a time each weight is read, and each
+entry of the gradient read and written, once a row. Rows with the same non-zero columns stand next to each other; a
+tile is four rows and the union of their columns, four columns a block, empty places filled with zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.kernels.jit import compiled, exact
+from neuclust.kernels.rows import Rows
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+TILE = 4
+SPARE = TILE  # columns that are not there, for blocks that are not full
+
+
+@dataclass(frozen=True, slots=True)
+class Tiles:
+    """Blocks of tile i are starts[i] … starts[i + 1] − 1; order −1 stands for no row."""
+
+    order: Integers  # (4 · tiles,) the row at every place
+    starts: Integers  # (tiles + 1,)
+    columns: Integers  # (blocks, 4)
+    values: Floats  # (blocks, 4 columns, 4 rows)
+
+    def placed(self, entries: Floats) -> Floats:
+        """One number a row, in the order of the tiles, 0 where there is no row."""
+        return np.where(self.order >= 0, entries[self.order], 0.0)
+
+
+def tile_rows(rows: Rows) -> Tiles:
+    """Pack sparse rows."""
+    order = np.argsort(_support_keys(rows.starts, rows.index, rows.width), kind="stable")
+    order = np.concatenate([order, np.full(-len(order) % TILE, -1)])
+    return Tiles(order, *_packed(rows.starts, rows.index, rows.value, rows.width, order))
+
+
+@exact
+def _support_keys(starts: Integers, index: Integers, width: int) -> Integers:
+    """A number a row, equal for rows with equal first columns."""
+    bits = 1
+    while (1 << bits) <= width:
+        bits += 1
+    keys = np.zeros(len(starts) - 1, np.int64)
+    for i in range(len(keys)):
+        room = 62
+        for e in range(starts[i], starts[i + 1]):
+            room -= bits
+            if room < 0:
+                break
+            keys[i] |= (index[e] + 1) << room
+    return keys
+
+
+@exact
+def _packed(
+    starts: Integers, index: Integers, value: Floats, width: int, order: Integers
+) -> tuple[Integers, Integers, Floats]:
+    tiles = len(order) // TILE
+    firsts = np.zeros(tiles + 1, np.int64)
+    room = len(index) // TILE + tiles + 1  # a tile of e entries has at most e/4 + 1 blocks
+    columns, values = np.empty((room, TILE), np.int64), np.zeros((room, TILE, TILE))
+    place = np.full(width, -1, np.int64)
+    for t in range(tiles):
+        base, count = firsts[t] * TILE, 0
+        for lane in range(TILE):
+            row = order[t * TILE + lane]
+            if row < 0:
+                continue
+            for e in range(starts[row], starts[row + 1]):
+                j = index[e]
+                if place[j] < 0:
+                    place[j] = count
+                    columns[(base + count) // TILE, count % TILE] = j
+                    count += 1
+                at = base + place[j]
+                values[at // TILE, at % TILE, lane] = value[e]
+        while count % TILE or count == 0:
+            columns[(base + count) // TILE, count % TILE] = width + count % TILE
+            count += 1
+        for lane in range(TILE):
+            row = order[t * TILE + lane]
+            if row >= 0:
+                for e in range(starts[row], starts[row + 1]):
+                    place[index[e]] = -1
+        firsts[t + 1] = firsts[t] + count // TILE
+    return firsts, columns[: firsts[tiles]].copy(), values[: firsts[tiles]].copy()
+
+
+@compiled
+def descend_tiles(
+    starts: Integers,
+    columns: Integers,
+    values: Floats,
+    target: Floats,
+    weight: Floats,
+    w0: Floats,
+    w1: Floats,
+    a0: Floats,
+    a1: Floats,
+    bias: bool,
+    scale: float,
+    steps: int,
+    step: float,
+    pull: float,
+) -> None:
+    """`steps` full-batch steps in place on w0 (in + 4, m) and w1 (m or m + 1); a0, a1 are the anchor.
+
+    Written out four by four: only so does the compiler keep the sixteen values of a block in registers.
+    """
+    width = w0.shape[1]
+    g0, g1 = np.empty_like(w0), np.empty_like(w1)
+    ha, hb, hc, hd = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
+    keep, home = 1.0 - step * pull, step * pull
+    for _ in range(steps):
+        g0[:] = 0.0
+        g1[:] = 0.0
+        for t in range(len(starts) - 1):
+            ha[:] = 0.0
+            hb[:] = 0.0
+            hc[:] = 0.0
+            hd[:] = 0.0
+            for b in range(starts[t], starts[t + 1]):
+                wa, wb, wc, wd = w0[columns[b, 0]], w0[columns[b, 1]], w0[columns[b, 2]], w0[columns[b, 3]]
+                v = values[b]
+                aa, ab, ac, ad = v[0, 0], v[0, 1], v[0, 2], v[0, 3]
+                ba, bb, bc, bd = v[1, 0], v[1, 1], v[1, 2], v[1, 3]
+                ca, cb, cc, cd = v[2, 0], v[2, 1], v[2, 2], v[2, 3]
+                da, db, dc, dd = v[3, 0], v[3, 1], v[3, 2], v[3, 3]
+                for k in range(width):
+                    p, q, r, s = wa[k], wb[k], wc[k], wd[k]
+                    ha[k] += aa * p + ba * q + ca * r + da * s
+                    hb[k] += ab * p + bb * q + cb * r + db * s
+                    hc[k] += ac * p + bc * q + cc * r + dc * s
+                    hd[k] += ad * p + bd * q + cd * r + dd * s
+            fa = w1[width] if bias else 0.0
+            fb, fc, fd = fa, fa, fa
+            for k in range(width):
+                u = w1[k]
+                fa += max(ha[k], 0.0) * u
+                fb += max(hb[k], 0.0) * u
+                fc += max(hc[k], 0.0) * u
+                fd += max(hd[k], 0.0) * u
+            i = TILE * t
+            ea = scale * weight[i] * (scale * fa - target[i])
+            eb = scale * weight[i + 1] * (scale * fb - target[i + 1])
+            ec = scale * weight[i + 2] * (scale * fc - target[i + 2])
+            ed = scale * weight[i + 3] * (scale * fd - target[i + 3])
+            if bias:
+                g1[width] += ea + eb + ec + ed
+            for k in range(width):  # from here on the h are deltas
+                u, p, q, r, s = w1[k], ha[k], hb[k], hc[k], hd[k]
+                g1[k] += ea * max(p, 0.0) + eb * max(q, 0.0) + ec * max(r, 0.0) + ed * max(s, 0.0)
+                ha[k] = ea * u if p > 0.0 else 0.0
+                hb[k] = eb * u if q > 0.0 else 0.0
+                hc[k] = ec * u if r > 0.0 else 0.0
+                hd[k] = ed * u if s > 0.0 else 0.0
+            for b in range(starts[t], starts[t + 1]):
+                ga, gb, gc, gd = g0[columns[b, 0]], g0[columns[b, 1]], g0[columns[b, 2]], g0[columns[b, 3]]
+                v = values[b]
+                aa, ab, ac, ad = v[0, 0], v[0, 1], v[0, 2], v[0, 3]
+                ba, bb, bc, bd = v[1, 0], v[1, 1], v[1, 2], v[1, 3]
+                ca, cb, cc, cd = v[2, 0], v[2, 1], v[2, 2], v[2, 3]
+                da, db, dc, dd = v[3, 0], v[3, 1], v[3, 2], v[3, 3]
+                for k in range(width):
+                    p, q, r, s = ha[k], hb[k], hc[k], hd[k]
+                    ga[k] += aa * p + ab * q + ac * r + ad * s
+                    gb[k] += ba * p + bb * q + bc * r + bd * s
+                    gc[k] += ca * p + cb * q + cc * r + cd * s
+                    gd[k] += da * p + db * q + dc * r + dd * s
+        for j in range(w0.shape[0]):
+            for k in range(width):
+                w0[j, k] = keep * w0[j, k] - step * g0[j, k] + home * a0[j, k]
+        for k in range(len(w1)):
+            w1[k] = keep * w1[k] - step * g1[k] + home * a1[k]
