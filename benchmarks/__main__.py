@@ -31,6 +31,18 @@ BENCHMARKS = {
         full=(),
         quick=("--rounds", "1", "10"),
     ),
+    "peers": Benchmark(
+        "selections and updates beside calvera, Vowpal Wabbit and mab2rec, with new arms in every round",
+        "benchmarks.peers",
+        full=("--json", "docs/records/peers.json"),
+        quick=("--arms", "100", "1000", "--learn", "50", "--repeats", "3", "--patience", "3"),
+    ),
+    "scaling": Benchmark(
+        "how time and memory grow with arms, rounds, parameters and slate size",
+        "benchmarks.scaling",
+        full=("--json", "docs/records/scaling.json", "--figure", "docs/figures/scaling.svg"),
+        quick=("--quick",),
+    ),
     "movielens-offline": Benchmark(
         "regret of NeUClust, CN-UCB and LinUCB on MovieLens over paired seeds",
         "benchmarks.movielens_seeds",

@@ -26,6 +26,7 @@ from neuclust.parts.tracker import TrackerConfig
 from neuclust.persistence import read_state
 from neuclust.policies.across import AcrossConfig, NeUClustAcross
 from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
+from neuclust.policies.auto import Auto, AutoConfig
 from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
 from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS, CombinatorialSamplingConfig
@@ -214,6 +215,12 @@ _NEURAL_MAB = {
     "authors-yelp": _authors_mab(1e-3, 30),
 }
 
+_AUTO = {
+    "default": AutoConfig(),
+    "leader": AutoConfig(combine="leader"),
+    "max": AutoConfig(combine="max"),
+}
+
 # MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
 _RATING_TRACKER = TrackerConfig(liked=4.4, disliked=2.8, weight=1.0)
 
@@ -257,6 +264,12 @@ def _static(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
 POLICIES: dict[str, PolicySpec] = {
     spec.name: spec
     for spec in (
+        PolicySpec(
+            "auto",
+            "nothing to tune: linear, quadratic and neural learners share all data and count by their foresight",
+            _AUTO,
+            _plain(Auto),
+        ),
         PolicySpec(
             "neuclust", "neural arm model, exact widths, top K of the best cluster", _NEUCLUST, _clustered(NeUClust)
         ),
@@ -398,6 +411,7 @@ def build_policy(
 
 
 _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
+    "auto": (AutoConfig, Auto),
     "neuclust": (NeUClustConfig, NeUClust),
     "neuclust-across": (AcrossConfig, NeUClustAcross),
     "cn-ucb": (CombinatorialNeuralConfig, CombinatorialNeuralUCB),

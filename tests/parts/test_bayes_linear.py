@@ -99,8 +99,20 @@ def test_a_state_brings_the_beliefs_back() -> None:
     assert torch.equal(again.means(x), model.means(x))
     assert torch.equal(again.widths(x), model.widths(x))
     assert again.log_evidence() == model.log_evidence()
-    with pytest.raises(StateError, match="precision"):
+    with pytest.raises(StateError, match="gram"):
         BayesLinear.of(BayesLinearConfig(), 3).load_state_dict(model.state_dict())
+
+
+def test_other_variances_are_another_posterior_of_the_same_rewards() -> None:
+    model, other = fitted(), BayesLinear(2 * PRIOR, 0.5)
+    other.observe(*data())
+    model.weigh(2 * PRIOR, 0.5)
+    x, r = data()
+    torch.testing.assert_close(model.mean, other.mean)
+    torch.testing.assert_close(model.widths(x), other.widths(x))
+    covariance = torch.linalg.inv(torch.diag(0.5 / PRIOR) + x.T @ x / 0.5)
+    torch.testing.assert_close(model.variances(), covariance.diagonal())
+    assert model.residual() == pytest.approx(float(((r - x @ model.mean) ** 2).sum()))
 
 
 def test_the_constant_comes_first() -> None:

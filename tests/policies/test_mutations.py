@@ -16,6 +16,7 @@ import naive_reference as naive
 import pytest
 import test_across
 import test_adaptive_cells
+import test_auto
 import test_cluster_oracle
 import test_combinatorial_sampling
 import test_counts
@@ -37,6 +38,7 @@ from neuclust.parts.arm_model import ArmModel
 from neuclust.parts.armwise import ArmwiseRidge
 from neuclust.parts.confidence import DiagonalConfidence
 from neuclust.parts.context_tree import ContextTree
+from neuclust.parts.team import Team
 from neuclust.parts.tracker import ProfileTracker
 from neuclust.policies import (
     across,
@@ -170,6 +172,11 @@ def top_by_quality(value: Any, qualities: Tensor, rank: Tensor, k: int) -> Tenso
 RULES = across.rules
 
 CASES: dict[str, Case] = {
+    "auto": Case(
+        test_auto.test_the_learner_that_foresaw_the_rewards_best_leads,
+        "the first learner always leads",
+        changed(Team, "leader", property(lambda self: next(iter(self.learners)))),
+    ),
     "neuclust": Case(
         lambda: test_neuclust.test_25_rounds_equal_the_plain_algorithm("default"),
         "the worst cluster wins",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.kernels.network import Network, layers, output
+from neuclust.kernels.network import Network, augment, layers, output
 
 Parameters = tuple[Tensor, ...]
 Projection = Callable[[Parameters], None]  # puts parameters back where they may be, in place
@@ -101,6 +101,23 @@ def guarded(
             return Descent(parameters, step, trial, failed=False)
         step /= 2
     return Descent(start, 0.0, retries, failed=True)
+
+
+def lifeless(net: Network, x: Tensor, target: Tensor, sample: int = 64) -> bool:
+    """Whether no hidden unit tells distinct contexts x (u, d') apart although their rewards (u,) differ.
+
+    Such a net answers everything alike and has no gradient to leave that state by. A few rows settle it, nearly always.
+    """
+    if len(net.weights) < 2 or len(x) < 2:
+        return False
+    if not _constant(net, x[:sample]):
+        return False
+    return bool((target != target[0]).any()) and _constant(net, x)
+
+
+def _constant(net: Network, x: Tensor) -> bool:
+    hidden = layers(net, augment(net, x))[0][-1]
+    return bool(((hidden.amax(0) - hidden.amin(0)) <= 1e-14 * hidden.abs().amax(0)).all())
 
 
 def finite(parameters: Parameters) -> bool:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from neuclust.errors import ConfigError
+from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.state import take
 
@@ -48,8 +49,8 @@ class BayesLinear:
     def __init__(self, prior: Tensor, noise_variance: float) -> None:
         self.noise_variance = noise_variance
         self._prior = prior.to(torch.float64)
+        self._solved: tuple[Tensor, Tensor] | None = None
         self._reset()
-        self._solve()
 
     @classmethod
     def of(cls, config: BayesLinearConfig, size: int) -> BayesLinear:
@@ -70,23 +71,44 @@ class BayesLinear:
         self._reset()
         self._add(features, sums, counts, energy)
 
+    def weigh(self, prior: Tensor, noise_variance: float) -> None:
+        """Other variances for what was seen: s (p,) and σ²."""
+        self._prior, self.noise_variance = prior.to(torch.float64), noise_variance
+        self._solved = None
+
     def _reset(self) -> None:
-        self._precision = torch.diag(1 / self._prior)  # Λ
-        self._moment = torch.zeros_like(self._prior)  # Xᵀr/σ²
+        self._gram = torch.zeros(len(self._prior), len(self._prior), dtype=torch.float64)  # XᵀX
+        self._moment = torch.zeros_like(self._prior)  # Xᵀr
         self._energy, self._count = 0.0, 0  # Σr² and n
+        self._solved = None
 
     def _add(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:
-        self._precision += (features.T * counts) @ features / self.noise_variance
-        self._moment += features.T @ sums / self.noise_variance
+        self._gram += (features.T * counts) @ features
+        self._moment += features.T @ sums
         self._energy += energy
         self._count += round(float(counts.sum()))
-        self._solve()
+        self._solved = None
 
-    def _solve(self) -> None:
-        self._factor = definite_cholesky(self._precision)  # Λ = LLᵀ
-        self.mean = torch.cholesky_solve(self._moment.unsqueeze(1), self._factor)[:, 0]  # m, (p,)
+    def _solve(self) -> tuple[Tensor, Tensor]:
+        """L with Λ = LLᵀ, and m; made when first asked for after a change."""
+        if self._solved is None:
+            precision = self._gram / self.noise_variance
+            precision.diagonal().add_(1 / self._prior)
+            factor = definite_cholesky(precision)
+            mean = torch.cholesky_solve(self._moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
+            self._solved = factor, mean
+        return self._solved
 
     # --- reading ---------------------------------------------------------------------------------------------
+
+    @property
+    def mean(self) -> Tensor:
+        """m, (p,)."""
+        return self._solve()[1]
+
+    @property
+    def _factor(self) -> Tensor:
+        return self._solve()[0]
 
     def means(self, features: Tensor) -> Tensor:
         """mᵀx of features (n, p) -> (n,)."""
@@ -108,9 +130,22 @@ class BayesLinear:
         drawn: Tensor = self.mean + spread * torch.linalg.solve_triangular(self._factor.T, noise, upper=True)[:, 0]
         return drawn
 
+    def variances(self) -> Tensor:
+        """Diagonal of Λ⁻¹, (p,)."""
+        return inverse_diagonal(self._factor)
+
+    def residual(self) -> float:
+        """Σ(r − mᵀx)² over all observations."""
+        return self._energy + float(self.mean @ (self._gram @ self.mean - 2 * self._moment))
+
+    @property
+    def count(self) -> int:
+        """How many rewards were seen."""
+        return self._count
+
     def log_evidence(self) -> float:
         """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
-        fit = self._energy / self.noise_variance - float(self.mean @ self._moment)
+        fit = self._energy / self.noise_variance - float(self.mean @ self._moment) / self.noise_variance
         shrink = 2 * float(torch.log(torch.diagonal(self._factor)).sum()) + float(torch.log(self._prior).sum())
         return -0.5 * (self._count * math.log(2 * math.pi * self.noise_variance) + fit + shrink)
 
@@ -118,14 +153,16 @@ class BayesLinear:
 
     def state_dict(self) -> dict[str, Tensor]:
         return {
-            "precision": self._precision.clone(),
+            "gram": self._gram.clone(),
             "moment": self._moment.clone(),
+            "prior": self._prior.clone(),
+            "noise": torch.tensor(self.noise_variance, dtype=torch.float64),
             "energy": torch.tensor(self._energy, dtype=torch.float64),
             "count": torch.tensor(self._count),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        precision, moment = take(state, "precision", self._precision), take(state, "moment", self._moment)
-        self._precision, self._moment = precision, moment
+        gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)
+        self.weigh(take(state, "prior", self._prior), float(state["noise"]))
+        self._gram, self._moment = gram, moment
         self._energy, self._count = float(state["energy"]), int(state["count"])
-        self._solve()

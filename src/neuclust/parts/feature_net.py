@@ -18,7 +18,7 @@ from neuclust.kernels.adam import Floats, adam
 from neuclust.kernels.initial import initial_network
 from neuclust.kernels.network import Network, augment, layers, output, restrict
 from neuclust.kernels.regions import group_rows
-from neuclust.kernels.training import finite
+from neuclust.kernels.training import finite, lifeless
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.history import History
 from neuclust.parts.state import take
@@ -210,7 +210,7 @@ class FeatureNet:
         rng = stream(seed, purpose)
         self.initial = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
         self.net = self.initial
-        self.failures = 0  # trainings that ended in NaN
+        self.failures = 0  # trainings that ended in NaN or in a net without a live unit
 
     def features(self, x: Tensor, columns: Tensor | None = None) -> Tensor:
         """φ of encoded contexts (n, d'), or (n, q') on some columns, without the constant of biases: (n, m)."""
@@ -254,9 +254,20 @@ class FeatureNet:
         if head is not None:
             start = Network((*start.weights[:-1], head.reshape(1, -1)), start.scale, start.bias)
         rng = stream(self.seed, f"{self.purpose} training", t)
-        self.net = fit_network(start, *history.targets(), self.config.adam, rng, head=head is None)
+        x, target, counts = history.targets()
+        self.net = fit_network(start, x, target, counts, self.config.adam, rng, head=head is None)
         self.failures += self.net is start
+        if lifeless(self.net, x, target):
+            self._revive(x, target, counts, t)
         return True
+
+    def _revive(self, x: Tensor, target: Tensor, counts: Tensor, t: int) -> None:
+        """Another draw of initial weights, trained at once; untrained where training kills it too."""
+        self.failures += 1
+        config, rng = self.config, stream(self.seed, f"{self.purpose} again", t)
+        fresh = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
+        trained = fit_network(fresh, x, target, counts, config.adam, rng)
+        self.net = fresh if lifeless(trained, x, target) else trained
 
     def state_dict(self) -> dict[str, Tensor]:
         state = {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}

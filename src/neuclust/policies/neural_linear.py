@@ -13,9 +13,10 @@ from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.parts.bayes_linear import BayesLinear, BayesLinearConfig, with_constant
+from neuclust.parts.bayes_linear import BayesLinearConfig
 from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig
 from neuclust.parts.history import History
+from neuclust.parts.net_regression import NetRegression
 from neuclust.parts.state import nested, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
@@ -54,14 +55,15 @@ class NeuralLinear:
     def __init__(self, config: NeuralLinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.net = FeatureNet(config.net, dim, seed)
+        self.regression = NetRegression(self.net, config.posterior)
+        self.posterior = self.regression.posterior
         self.history = History(self.net.inputs.dim, slate_size)
-        self.posterior = BayesLinear.of(config.posterior, config.net.width + 1)
         self.updates = 0
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
         x, columns, group = self.net.inputs.distinct(round)
-        features = with_constant(self.net.features(x, columns))
+        features = self.regression.features(x, columns)
         positions = top(
             self._scores(features, round.t)[group], tie_rank(round, self.config.tie, self.seed), self.slate_size
         )
@@ -79,34 +81,19 @@ class NeuralLinear:
         check_feedback(round, slate, feedback)
         rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
         self.updates += 1
-        if self.net.train(self.history, self.updates):
-            self._rebuild()
-            return
         seen = ~torch.isnan(feedback.arm_rewards)
-        if bool(seen.any()):
-            contexts = self.history.contexts.rows[rows[seen]]
-            self.posterior.observe(self._features(contexts), feedback.arm_rewards[seen].to(torch.float64))
-
-    def _features(self, contexts: Tensor) -> Tensor:
-        return with_constant(self.net.features(contexts))
-
-    def _rebuild(self) -> None:
-        contexts, means, counts = self.history.targets()
-        rewards = self.history.rewards.rows
-        self.posterior.rebuild(self._features(contexts), means * counts, counts, float(rewards @ rewards))
+        self.regression.learn(self.history, rows[seen], feedback.arm_rewards[seen].to(torch.float64), self.updates)
 
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "seed": torch.tensor(self.seed),
             "updates": torch.tensor(self.updates),
-            **nested("net", self.net.state_dict()),
+            **self.regression.state_dict(),
             **nested("history", self.history.state_dict()),
-            **nested("posterior", self.posterior.state_dict()),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.net.load_state_dict(under("net", state))
-        self.posterior.load_state_dict(under("posterior", state))
+        self.regression.load_state_dict(state)
         self.history.load_state_dict(under("history", state))
         self.seed = self.net.seed = int(state["seed"])
         self.updates = int(state["updates"])
