@@ -160,7 +160,13 @@ def kept_records() -> dict[str, Any]:
 def take_study(name: str, folder: Path) -> None:
     """Keep what the page needs of a `neuclust reproduce` folder."""
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    summary["commands"] = [_anywhere(command) for command in summary["commands"]]
     _write(name, {key: summary[key] for key in KEPT if key in summary})
+
+
+def _anywhere(command: str) -> str:
+    """The command as anyone would type it: files without their folders, no --out."""
+    return re.sub(r"(\s)\S*/(\S+)", r"\1\2", re.sub(r"\s--out\s+\S+", "", command))
 
 
 def take_ablations(folders: Sequence[Path]) -> None:

@@ -1,0 +1,103 @@
+"""Bayesian linear regression on feature blocks whose prior variances, and the noise, are told by the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.kernels.evidence import block_step
+from neuclust.parts.bayes_linear import BayesLinear
+from neuclust.parts.feature_blocks import FeatureBlocks, Features
+from neuclust.parts.plays import Played, Plays
+from neuclust.parts.state import nested, under
+
+# variance of what a block adds to a mean reward, before anything was seen
+PRIOR = {
+    "constant": 0.1, "pooled": 0.1, "average": 0.1, "mask": 0.02, "pooled-square": 0.05, "squares": 0.05,
+    "crosses": 0.05,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRegressionConfig:
+    """Noise variance to begin with; `steps` evidence steps after every `every` slates, kept inside bounds."""
+
+    noise: float = 0.2
+    every: int = 10
+    steps: int = 2
+    least_variance: float = 1e-4
+    most_variance: float = 10.0
+    least_noise: float = 0.02
+    most_noise: float = 0.3
+
+    def __post_init__(self) -> None:
+        ordered = 0 < self.least_variance <= self.most_variance and 0 < self.least_noise <= self.most_noise
+        if not ordered or not self.noise > 0 or self.every < 1 or self.steps < 0:
+            raise ConfigError(
+                "regression: expected noise and bounds above 0 in order, every >= 1 and steps >= 0, got noise "
+                f"{self.noise}, variances {self.least_variance} to {self.most_variance}, noise {self.least_noise} to "
+                f"{self.most_noise}, every {self.every} and steps {self.steps}"
+            )
+
+
+class BlockLayout:
+    """Which column belongs to which block: `of` (p,), and prior variances s (B,), of which the constant's stays."""
+
+    def __init__(self, blocks: FeatureBlocks, last: str, prior: Mapping[str, float]) -> None:
+        sizes = blocks.sizes(last)
+        self.size = sum(sizes.values())
+        self.of = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(list(sizes.values())))
+        self.variances = torch.tensor([prior[name] for name in sizes], dtype=torch.float64)
+
+    @property
+    def prior(self) -> Tensor:
+        """s of every weight, (p,)."""
+        return self.variances[self.of]
+
+    def step(self, mean: Tensor, variances: Tensor, bounds: tuple[float, float]) -> Tensor:
+        """One evidence step; the number of weights the data determines, a block (B,)."""
+        stepped, determined = block_step(mean, variances, self.variances, self.of, bounds)
+        self.variances = torch.cat([self.variances[:1], stepped[1:]])
+        return determined
+
+
+class BlockRegression:
+    """mᵀx, or mᵀx + bonus·√(xᵀΛ⁻¹x), on the blocks up to `last`."""
+
+    def __init__(self, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float) -> None:
+        self.config, self.bonus = config, bonus
+        self.layout = BlockLayout(blocks, last, PRIOR)
+        self.belief = BayesLinear(self.layout.prior, config.noise)
+
+    def means(self, features: Features) -> Tensor:
+        return features.dot(self.belief.mean)
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        means = self.means(features)
+        if self.bonus == 0:
+            return means, means
+        return means + self.bonus * self.belief.widths(features.columns(self.layout.size)), means
+
+    def learn(self, played: Played, plays: Plays) -> None:
+        self.belief.observe(played.features.columns(self.layout.size), played.rewards)
+        if plays.slates % self.config.every == 0:
+            self._tune()
+
+    def _tune(self) -> None:
+        config, belief = self.config, self.belief
+        for _ in range(config.steps):
+            bounds = config.least_variance, config.most_variance
+            determined = self.layout.step(belief.mean, belief.variances(), bounds)
+            noise = belief.residual() / max(1.0, belief.count - float(determined.sum()))
+            belief.weigh(self.layout.prior, min(max(noise, config.least_noise), config.most_noise))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"variances": self.layout.variances.clone(), **nested("belief", self.belief.state_dict())}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.belief.load_state_dict(under("belief", state))
+        self.layout.variances = state["variances"].clone()

@@ -1,0 +1,142 @@
+"""Learners that share all data: each predicts rewards and scores arms in its own way; built by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.parts.bayes_linear import BayesLinearConfig
+from neuclust.parts.block_logistic import BlockLogistic, BlockLogisticConfig
+from neuclust.parts.block_regression import BlockRegression, BlockRegressionConfig
+from neuclust.parts.encoder import EncoderConfig
+from neuclust.parts.feature_blocks import FeatureBlocks, Features
+from neuclust.parts.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
+from neuclust.parts.net_regression import NetRegression
+from neuclust.parts.plays import Played, Plays
+from neuclust.randomness import stream
+
+
+class Learner(Protocol):
+    """Reads features of contexts; `learn` is called with every slate, which `plays` holds already."""
+
+    def means(self, features: Features) -> Tensor:
+        """Expected rewards, (n,)."""
+        ...
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
+        """What arms are ranked by in round t, and their expected rewards: (n,), (n,)."""
+        ...
+
+    def learn(self, played: Played, plays: Plays) -> None: ...
+
+    def state_dict(self) -> dict[str, Tensor]: ...
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class NetLearnerConfig:
+    """One net and its posterior; a round ranks by one draw of `spread` posterior standard deviations.
+
+    `decay` is that of the net named `net`, `strong_decay` of the one named `stiff-net`.
+    """
+
+    width: int = 32
+    decay: float = 5e-4
+    strong_decay: float = 2.5e-3
+    steps: int = 200
+    rate: float = 3e-3
+    spread: float = 0.5
+    posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
+
+    def __post_init__(self) -> None:
+        if not self.spread >= 0:
+            raise ConfigError(f"net.spread: expected a number of at least 0, got {self.spread}")
+        self.net  # noqa: B018 - refuses what no net can be made of
+
+    @property
+    def net(self) -> FeatureNetConfig:
+        """Contexts come encoded, with a constant and what features share among their columns."""
+        given = NetInputConfig(EncoderConfig("raw"), pooled=False, constant=0.0)
+        adam = AdamConfig(rate=self.rate, steps=self.steps, decay=self.decay)
+        return FeatureNetConfig(given, width=self.width, init="he", adam=adam)
+
+
+class NetLearner:
+    """w̃ᵀx, w̃ ~ N(m, spread²Λ⁻¹) drawn once a round, x = [1, φ(z; θ)]."""
+
+    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
+        self.spread, self.seed, self.purpose = config.spread, seed, purpose
+        net = FeatureNet(config.net, blocks.input_size, seed, purpose)
+        self.regression = NetRegression(net, config.posterior)
+
+    def means(self, features: Features) -> Tensor:
+        return self.regression.posterior.means(self.regression.features(features.inputs))
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
+        x, belief = self.regression.features(features.inputs), self.regression.posterior
+        return x @ belief.draw(stream(self.seed, f"{self.purpose} draw", t), self.spread), belief.means(x)
+
+    def learn(self, played: Played, plays: Plays) -> None:
+        self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
+
+    @property
+    def failures(self) -> int:
+        """Trainings that ended in NaN or in a net without a live unit."""
+        return self.regression.net.failures
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.regression.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.regression.load_state_dict(state)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnersConfig:
+    """Options of the learners; `linear_bonus` is how many standard deviations the linear one adds."""
+
+    linear_bonus: float = 0.5
+    regression: BlockRegressionConfig = field(default_factory=BlockRegressionConfig)
+    logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
+    net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
+
+    def __post_init__(self) -> None:
+        if not self.linear_bonus >= 0:
+            raise ConfigError(f"linear_bonus: expected a number of at least 0, got {self.linear_bonus}")
+
+
+def _stiff(config: LearnersConfig) -> NetLearnerConfig:
+    return replace(config.net, decay=config.net.strong_decay)
+
+
+Maker = Callable[[LearnersConfig, FeatureBlocks, int, str], Learner]
+
+# name -> how it is made from the options, the blocks, a seed and a purpose for its random numbers
+LEARNERS: dict[str, Maker] = {
+    "linear": lambda config, blocks, *_: BlockRegression(config.regression, blocks, "mask", config.linear_bonus),
+    "quadratic": lambda config, blocks, *_: BlockRegression(config.regression, blocks, "crosses", 0.0),
+    "logistic": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "crosses"),
+    "additive": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "squares"),
+    "net": lambda config, blocks, seed, purpose: NetLearner(config.net, blocks, seed, purpose),
+    "stiff-net": lambda config, blocks, seed, purpose: NetLearner(_stiff(config), blocks, seed, purpose),
+}
+
+
+def learner_names(text: str) -> tuple[str, ...]:
+    """`linear,net` as names; unknown ones and none at all are refused."""
+    names = tuple(word.strip() for word in text.split(","))
+    unknown = [name for name in names if name not in LEARNERS]
+    if unknown or len(set(names)) < len(names):
+        raise ConfigError(f"learners: expected some of {', '.join(LEARNERS)}, each at most once, got {text!r}")
+    return names
+
+
+def distinct_learners(names: Sequence[str], blocks: FeatureBlocks) -> list[str]:
+    """Without crosses the logistic learner is the additive one: a copy would only cost time."""
+    copied = not blocks.crossed and "additive" in names
+    return [name for name in names if not (copied and name == "logistic")]

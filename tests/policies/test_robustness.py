@@ -1,0 +1,193 @@
+"""Random problems of every unpleasant kind: nothing crashes, nothing becomes NaN, no net dies unnoticed.
+
+Contexts from 1e-6 to 1e6, constant, all zero, with equal columns or huge outliers; rewards all 0, all 1, unseen or
+random; slates of one arm and of all arms.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_problems import feedback, slate_of, small_environment
+from torch import Tensor
+
+from neuclust.core import Feedback, Round
+from neuclust.kernels.network import Network
+from neuclust.kernels.training import lifeless
+from neuclust.parts.arm_model import ArmModel
+from neuclust.parts.feature_net import FeatureNet
+from neuclust.parts.learners import NetLearner
+from neuclust.presets import build_policy
+from neuclust.randomness import stream
+
+NAMES = ("auto", "neuclust", "cn-ucb", "neural-linear")
+CONTEXTS = ("plain", "constant", "zero", "zero at first", "equal columns", "outliers", "outlier at first", "signs")
+REWARDS = ("linear", "chance", "zero", "one", "unseen", "some unseen")
+ROUNDS = 8
+LARGEST = 1e4  # no policy may expect more of rewards from 0 to 1
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One random problem, a function of its number."""
+
+    number: int
+    dim: int
+    slate_size: int
+    arms: int
+    scale: float
+    contexts: str
+    rewards: str
+    masked: bool
+
+    @classmethod
+    def of(cls, number: int) -> Trouble:
+        rng = stream(number, "trouble")
+        arms = int(rng.integers(1, 25))
+        k = arms if rng.random() < 0.2 else int(rng.integers(1, min(arms, 5) + 1))
+        return cls(
+            number, int(rng.integers(1, 31)), k, arms, 10 ** rng.uniform(-6, 6), str(rng.choice(CONTEXTS)),
+            str(rng.choice(REWARDS)), bool(rng.random() < 0.5),
+        )  # fmt: skip
+
+    # what a policy may be told
+    counts = None
+
+    @property
+    def arm_ids(self) -> Tensor:
+        return torch.arange(self.arms)
+
+    @property
+    def profiles(self) -> Tensor:
+        return self.round(1).profiles
+
+    def round(self, t: int) -> Round:
+        rng = stream(self.number, "trouble round", t)
+        shape = self.arms, self.dim
+        x = rng.standard_normal(shape) if self.contexts == "signs" else rng.random(shape)
+        if self.contexts == "constant":
+            x[:] = stream(self.number, "trouble context").random(self.dim)
+        if self.contexts == "zero" or (self.contexts == "zero at first" and t < 3):
+            x[:] = 0
+        if self.contexts == "equal columns":
+            x[:] = x[:, :1]
+        if self.contexts == "outliers" or (self.contexts == "outlier at first" and t == 1):
+            x[0] *= 1e6
+        query = torch.from_numpy((rng.random(self.dim) < 0.5).astype(float)) if self.masked else None
+        return Round(t, self.arm_ids, torch.from_numpy(x * self.scale), query, self.slate_size)
+
+    def feedback(self, round: Round, positions: Tensor) -> Feedback:
+        rng = stream(self.number, "trouble rewards", round.t)
+        chance = {"zero": 0.0, "one": 1.0}.get(self.rewards, 0.5)
+        rewards = (rng.random(self.slate_size) < chance).astype(float)
+        if self.rewards == "linear":
+            liked = round.profiles[positions, 0].numpy()
+            rewards = (liked > np.median(round.profiles[:, 0].numpy())).astype(float)
+        if self.rewards == "unseen":
+            rewards[:] = math.nan
+        if self.rewards == "some unseen":
+            rewards[rng.random(self.slate_size) < 0.5] = math.nan
+        return Feedback(torch.from_numpy(rewards), torch.tensor(float(np.mean(rewards)), dtype=torch.float64))
+
+
+def nets(policy: Any) -> list[tuple[Network, Tensor, Tensor]]:
+    """Every net of a policy, with the contexts and mean rewards it has learned."""
+    if isinstance(getattr(policy, "arms", None), ArmModel):
+        contexts, target, _ = policy.arms.history.targets()
+        return [(policy.arms.net, contexts, target)]
+    if isinstance(getattr(policy, "net", None), FeatureNet):
+        contexts, target, _ = policy.history.targets()
+        return [(policy.net.net, contexts, target)]
+    if policy.team is None:
+        return []
+    contexts, target, _ = policy.team.plays.history.targets()
+    learners = [one for one in policy.team.learners.values() if isinstance(one, NetLearner)]
+    return [(one.regression.net.net, contexts, target) for one in learners]
+
+
+def survives(name: str, trouble: Trouble) -> None:
+    kinds = len(torch.unique(trouble.profiles, dim=0))  # more clusters than kinds of arms are refused
+    clustering = {"clustering.count": str(min(3, kinds)), "clustering.small": "merge"} if name == "neuclust" else {}
+    policy: Any = build_policy(name, environment=trouble, seed=trouble.number, overrides=clustering)  # type: ignore[arg-type]
+    for t in range(1, ROUNDS + 1):
+        round = trouble.round(t)
+        slate = policy.select(round)
+        assert len(set(slate.positions.tolist())) == trouble.slate_size
+        assert bool(torch.isfinite(slate.means).all() and torch.isfinite(slate.bonuses).all())
+        assert float(slate.means.abs().max()) < LARGEST
+        policy.update(round, slate, trouble.feedback(round, slate.positions))
+        for net, contexts, target in nets(policy):
+            assert all(bool(torch.isfinite(weight).all()) for weight in net.weights)
+            assert not lifeless(net, contexts, target)
+    assert policy.failed_trainings >= 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("first", range(0, 60, 15))
+def test_a_random_problem_is_survived(name: str, first: int) -> None:
+    for number in range(first, first + 15):
+        survives(name, Trouble.of(number))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("first", range(1000, 2000, 50))
+def test_a_thousand_random_problems_are_survived(name: str, first: int) -> None:
+    for number in range(first, first + 50):
+        survives(name, Trouble.of(number))
+
+
+# --- nets that are dead to begin with -------------------------------------------------------------------------
+
+
+def killed(net: Network) -> Network:
+    """The same net with every unit switched off on contexts that are not negative."""
+    first, *rest = net.weights
+    return Network((-first.abs() - 1.0, *rest), net.scale, net.bias)
+
+
+@pytest.mark.parametrize("name", ["neural-linear", "neuclust", "cn-ucb"])
+def test_a_dead_net_is_noticed_reported_and_brought_back(name: str) -> None:
+    """Fails when a net that answers all contexts alike is kept: it has no gradient to learn by."""
+    environment = small_environment()
+    policy: Any = build_policy(name, environment=environment, seed=1, clusters=4, overrides=STUCK.get(name, {}))
+    owner = policy.net if name == "neural-linear" else policy.arms
+    for t in (1, 2):
+        owner.net = killed(owner.net)
+        policy.update(environment.round(t), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+    assert policy.failed_trainings > 0
+    ((net, contexts, target),) = nets(policy)
+    assert not lifeless(net, contexts, target)
+
+
+# without a pull towards the initial weights nothing but the check brings an arm model back
+STUCK = {name: {"arms.training.ridge": "0"} for name in ("neuclust", "cn-ucb")}
+
+
+def test_auto_reports_and_recovers_its_dead_nets() -> None:
+    environment = small_environment()
+    policy: Any = build_policy("auto", environment=environment, seed=1)
+    for t in range(1, 5):
+        for learner in [] if policy.team is None else policy.team.learners.values():
+            if isinstance(learner, NetLearner):
+                learner.regression.net.net = killed(learner.regression.net.net)
+        policy.update(environment.round(t), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+    assert policy.failed_trainings >= 2
+    assert all(not lifeless(*parts) for parts in nets(policy))
+
+
+def test_alike_rewards_or_alike_contexts_are_no_sign_of_death() -> None:
+    net = killed(Network((torch.ones(4, 3).double(), torch.ones(1, 4).double()), 1.0, False))
+    x = torch.from_numpy(stream(0, "test dead").random((100, 3)))
+    target = torch.zeros(100).double()
+    assert not lifeless(net, x, target)
+    target[99] = 1.0
+    assert lifeless(net, x, target)
+    assert not lifeless(net, x[99:], target[99:])
+    x[99] = -1.0  # beyond the rows looked at first
+    assert not lifeless(net, x, target)
