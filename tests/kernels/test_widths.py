@@ -19,6 +19,7 @@ from neuclust.kernels.widths import (
     diagonal_gain,
     diagonal_squares,
     dual_forms,
+    explored_directions,
     narrowing,
     primal_forms,
     solve_lower,
@@ -151,3 +152,18 @@ def test_narrowing_is_exact_or_a_bound_below_the_cutoff(ridge: float, early: boo
         assert bool(exact[:10].all())
         assert bool((exact | (squares < cutoff)).all())
         torch.testing.assert_close(squares[exact], expected[exact], rtol=1e-6, atol=0)
+
+
+@pytest.mark.parametrize("rank", [1, 4, 12])
+def test_explored_directions_bound_widths_now_and_later(rank: int) -> None:
+    rng = stream(rank, "explored directions")
+    ridge, past, later, queries = 0.7, *(torch.from_numpy(rng.standard_normal((n, 12))) for n in (30, 10, 50))
+    matrix = ridge * torch.eye(12, dtype=torch.float64) + past.T @ past
+    basis = explored_directions(matrix, ridge, rank)
+    bound = queries.square().sum(1) / ridge - (queries @ basis).square().sum(1)
+    now = (queries * torch.linalg.solve(matrix, queries.T).T).sum(1)
+    after = (queries * torch.linalg.solve(matrix + later.T @ later, queries.T).T).sum(1)
+    assert bool((bound >= now - 1e-12).all())
+    assert bool((bound >= after).all())
+    if rank == 12:  # all directions: nothing is left to bound
+        torch.testing.assert_close(bound, now)

@@ -19,6 +19,7 @@ from neuclust.environments.catalogue import build_environment
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
+from neuclust.parts import confidence
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust
 from neuclust.presets import build_policy, policy_config
@@ -72,6 +73,17 @@ def test_random_problems(seed: int, solver: str, gamma: float, source: str, sort
     slate = replace(config.slate, input=source, sort_input=sort)
     policy = NeUClust(replace(config, arms=arms, slate=slate, tie=tie), environment.dim, 3, seed)
     assert "pruned" in agree(policy, environment, range(1, 8))
+
+
+@pytest.mark.parametrize("name", ["neuclust", "cn-ucb"])
+def test_bounds_from_explored_directions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dense contexts and the primal, from the second update on: fewer widths, the same slates."""
+    monkeypatch.setattr(confidence, "FEW", 2)
+    environment = build_environment("bump", slate_size=5, horizon=12, seed=3)
+    policy = build_policy(name, environment=environment, seed=3)
+    assert "pruned" in agree(policy, environment, range(1, 12))
+    assert policy.arms.confidence._covariance._explored is not None
+    assert policy.arms.last_choice.widths < policy.arms.last_choice.contexts / 2
 
 
 @pytest.mark.parametrize("preset", ["default", "paper"])

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
+from scipy.linalg import eigh
 from torch import Tensor
 
 from neuclust.errors import StateError
@@ -114,6 +116,17 @@ def narrowing(
     exact = torch.zeros(len(inner), dtype=torch.bool, device=inner.device)
     exact[alive] = end == len(factor)
     return squares, exact
+
+
+def explored_directions(matrix: Tensor, ridge: float, rank: int) -> Tensor:
+    """B (p, r) with ĝᵀZ⁻¹ĝ ≤ ‖ĝ‖²/λ − ‖Bᵀĝ‖² for Z and whatever it grows to: B = U √(1/λ − 1/μ), its r largest μ.
+
+    Along the r directions U that were explored most the width is exact; elsewhere Z ≽ λI bounds it.
+    """
+    size = len(matrix)
+    values, vectors = eigh(matrix.numpy(), subset_by_index=(size - rank, size - 1), check_finite=False)
+    gain = np.sqrt(np.clip(1 / ridge - 1 / values, 0, None))
+    return torch.from_numpy(np.ascontiguousarray(vectors * gain))
 
 
 def cholesky_rows(factor: Tensor, cross: Tensor, corner: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,9 @@ from neuclust.kernels.network import (
 from neuclust.kernels.regions import Regions, region_basis, region_widths
 from neuclust.parts.state import take
 
+SMALL = 128  # parameters below which exact widths are cheap enough
+FEW = 8  # updates below which there is hardly anything explored
+BOUND_SLACK = 1e-12  # relative to ‖ĝ‖²/λ: a bound must not fall below what rounding makes of the exact width
 _BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
 
 
@@ -92,6 +95,7 @@ class PrimalCovariance:
         self._matrix = torch.eye(size, dtype=torch.float64) * ridge
         self._inverse = torch.eye(size, dtype=torch.float64) / ridge
         self._updates = 0
+        self._explored: tuple[int, Tensor] | None = None  # after so many updates: `widths.explored_directions`
         self.logdet = 0.0
 
     def forms(self, factors: Factors, columns: Tensor) -> Tensor:
@@ -105,17 +109,37 @@ class PrimalCovariance:
         """Numbers one query needs in flight."""
         return self._size - (self._first[1] - columns) * self._first[0]
 
-    def narrow(
-        self,
-        factors: Factors,
-        columns: Tensor,
-        cutoff: Tensor,  # noqa: ARG002
-        early: bool = False,  # noqa: ARG002
-    ) -> tuple[Tensor, Tensor]:
-        """w² of k gradients and which of them are exact (all): (k,), (k,) bool."""
+    def narrow(self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False) -> tuple[Tensor, Tensor]:
+        """w² of k gradients, or a bound below `cutoff` (k,), and which of them are exact: (k,), (k,) bool."""
+        basis = self._basis() if early or bool((cutoff > -torch.inf).any()) else None
+        if basis is None:
+            return self._squares(factors, columns), torch.ones(len(cutoff), dtype=torch.bool)
+        if len(columns) < self._first[1]:
+            basis = basis[self._coordinates(columns)]
+        largest = squared_norms(factors) / self._ridge
+        squares = largest * (1 + BOUND_SLACK) - (flatten(factors) @ basis).square().sum(1)
+        if early:
+            return squares, torch.zeros(len(cutoff), dtype=torch.bool)
+        alive = squares >= cutoff
+        squares[alive] = self._squares(factors[alive], columns)
+        return squares, alive
+
+    def _squares(self, factors: Factors, columns: Tensor) -> Tensor:
         single = Factors(tuple(a.unsqueeze(1) for a in factors.inputs), tuple(d.unsqueeze(1) for d in factors.deltas))
-        squares = self.forms(single, columns).flatten()
-        return squares, torch.ones(len(squares), dtype=torch.bool)
+        return self.forms(single, columns).flatten()
+
+    def _basis(self) -> Tensor | None:
+        """Directions explored so far or a while ago, which bounds widths as well; None while there are hardly any.
+
+        Kept until there are a quarter more updates: what it is made of decides how many widths are computed, not which
+        slate is chosen.
+        """
+        if self._size < SMALL or self._updates < FEW:
+            return None
+        if self._explored is None or not self._explored[0] <= self._updates <= 1.25 * self._explored[0]:
+            rank = self._size // 16
+            self._explored = self._updates, widths.explored_directions(self._matrix, self._ridge, rank)
+        return self._explored[1]
 
     def work(self, columns: int) -> float:
         """Multiplications one width takes."""
@@ -142,6 +166,7 @@ class PrimalCovariance:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
         self.logdet, self._updates = float(state["logdet"]), int(state["updates"])
+        self._explored = None
 
     def _coordinates(self, columns: Tensor) -> Tensor:
         """Positions in θ of W_0's given columns and of all later layers."""

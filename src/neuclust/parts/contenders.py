@@ -16,7 +16,7 @@ from neuclust.parts.confidence import FullConfidence, feature_scale
 
 MANY = 8  # active columns above which activation regions are as many as arms
 HEAVY_WIDTH = 1e6  # multiplications of one width from which even few regions are dear
-HEAVY_ROUND = 2e8  # multiplications of all widths from which bounds pay: some 10 ms
+HEAVY_ROUND = 2e7  # multiplications of all widths from which bounds pay: about a millisecond
 
 
 @dataclass(slots=True)
