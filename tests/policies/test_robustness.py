@@ -189,5 +189,12 @@ def test_alike_rewards_or_alike_contexts_are_no_sign_of_death() -> None:
     target[99] = 1.0
     assert lifeless(net, x, target)
     assert not lifeless(net, x[99:], target[99:])
+    assert not lifeless(net, x[:1] * (1 + 1e-15 * torch.arange(100).double()[:, None]), target)  # one context, rounded
     x[99] = -1.0  # beyond the rows looked at first
     assert not lifeless(net, x, target)
+
+
+@pytest.mark.parametrize(("name", "number"), [("cn-ucb", 1712), ("neuclust", 1712), ("auto", 1780)])
+def test_what_once_failed_is_survived(name: str, number: int) -> None:
+    """1712: the first round asks for nothing, which must not settle a scale; 1780: contexts equal up to rounding."""
+    survives(name, Trouble.of(number))

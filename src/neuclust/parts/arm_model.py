@@ -216,8 +216,9 @@ class ArmModel:
         self.remember(contexts, feedback)
 
     def settle_scale(self, round: Round) -> None:
-        """Fix ρ for good at the first update."""
-        self.rho = self.scale_of(round)
+        """Fix ρ for good at the first update that tells it."""
+        if self.rho is None and self.encoder.settles(round):
+            self.rho = self.scale_of(round)
 
     def features(self, contexts: Tensor) -> Factors:
         """ĝ of encoded contexts (k, d')."""

@@ -51,6 +51,11 @@ class Encoder:
         bound *= 1.0 if round.query is None else float(round.query.abs().max())
         return bound if bound > 0 else 1.0
 
+    def settles(self, round: Round) -> bool:
+        """Whether this round may fix ρ for good: one without profiles or without a query other than 0 tells nothing."""
+        asked = round.query is None or bool(round.query.any())
+        return self.config.rho is not None or (asked and bool(round.profiles.any()))
+
     def encode(self, z: Tensor, active: Tensor, rho: float) -> tuple[Tensor, Tensor]:
         """φ of contexts z (n, q) on columns `active` (q,): encoded columns (n, q') and their numbers (q',)."""
         x, columns = self._plain(z, active, rho)

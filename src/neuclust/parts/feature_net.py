@@ -165,8 +165,9 @@ class NetInputs:
         self.rho: float | None = None  # settled by the first update
 
     def settle(self, round: Round) -> None:
-        """Fix ρ for good."""
-        self.rho = self._scale(round)
+        """Fix ρ for good, if this round tells it."""
+        if self.rho is None and self.encoder.settles(round):
+            self.rho = self._scale(round)
 
     def distinct(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
         """Distinct contexts encoded (u, q'), the numbers of their columns (q',), every arm's row (n,)."""
