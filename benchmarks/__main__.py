@@ -70,7 +70,7 @@ BENCHMARKS = {
     "gpu": Benchmark(
         "seconds a run on a GPU, alone and with seeds batched, and whether it agrees with the CPU",
         "benchmarks.gpu",
-        full=("--json", "docs/gpu.json"),
+        full=("--json", "docs/records/gpu.json"),
         quick=("--rounds", "20", "--seeds", "2", "--agreement-rounds", "10", "--only", "movielens seeds"),
     ),
     "yelp-size": Benchmark(

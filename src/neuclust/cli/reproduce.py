@@ -44,7 +44,8 @@ def reproduce(
         typer.Option(metavar="N", min=1, help="Runs of the paper's protocol: 10, Yelp 5.", rich_help_panel=PROTOCOL),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(metavar="S", min=1, help="Seeds of our protocol: 20.", rich_help_panel=PROTOCOL)
+        int | None,
+        typer.Option(metavar="S", min=1, help="Seeds of ours and of --authors: 20.", rich_help_panel=PROTOCOL),
     ] = None,
     cluster_seeds: Annotated[
         int | None,

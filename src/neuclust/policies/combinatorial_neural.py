@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from neuclust.configuration import check_choices
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.core import Round, Slate, check_round
 from neuclust.kernels.pruning import best_overall
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
+from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +48,7 @@ class CombinatorialNeuralUCB:
         positions = top(scores.optimistic, rank, self.slate_size)
         return Slate(positions, scores.means[positions], scores.bonuses[positions])
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
-        self.arms.observe(round, slate, feedback)
-        self.arms.train()
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return self.arms.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.arms.load_state_dict(state)
-
-    @property
-    def failed_trainings(self) -> int:
-        """How many fits of the net blew up or found no step that helped."""
-        return self.arms.failures
+    update = learn_arms
+    state_dict = arm_state
+    load_state_dict = load_arm_state
+    failed_trainings = property(failed_arm_trainings)

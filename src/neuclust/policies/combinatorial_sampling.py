@@ -6,7 +6,6 @@ With M = 1 and a diagonal covariance this is NeuralTS (Zhang et al., ICLR 2021).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,12 +15,13 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from neuclust.configuration import check_choices
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.core import Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
+from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state
 from neuclust.randomness import stream
 
 _OPTIMISTIC = 1 / (4 * math.e * math.sqrt(math.pi))  # a Gaussian draw exceeds mean + 1 s.d. at least this often
@@ -78,19 +78,7 @@ class CombinatorialNeuralTS:
         positions = top(sampled, tie_rank(round, self.config.tie, self.seed), self.slate_size)
         return Slate(positions, scores.means[positions], spread[positions])
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
-        self.arms.observe(round, slate, feedback)
-        self.arms.train()
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return self.arms.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.arms.load_state_dict(state)
-
-    @property
-    def failed_trainings(self) -> int:
-        """How many fits of the net blew up or found no step that helped."""
-        return self.arms.failures
+    update = learn_arms
+    state_dict = arm_state
+    load_state_dict = load_arm_state
+    failed_trainings = property(failed_arm_trainings)

@@ -1,0 +1,40 @@
+"""What policies share that learn with one arm model and differ in how they choose: `update = learn_arms`, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.parts.arm_model import ArmModel
+
+
+class HasArms(Protocol):
+    """A policy whose learned state is its arm model."""
+
+    dim: int
+    slate_size: int
+    arms: ArmModel
+
+
+def learn_arms(policy: HasArms, round: Round, slate: Slate, feedback: Feedback) -> None:
+    """The slate joins covariance and history, then the net is trained."""
+    check_round(round, policy.dim, policy.slate_size)
+    check_feedback(round, slate, feedback)
+    policy.arms.observe(round, slate, feedback)
+    policy.arms.train()
+
+
+def arm_state(policy: HasArms) -> dict[str, Tensor]:
+    return policy.arms.state_dict()
+
+
+def load_arm_state(policy: HasArms, state: Mapping[str, Tensor]) -> None:
+    policy.arms.load_state_dict(state)
+
+
+def failed_arm_trainings(policy: HasArms) -> int:
+    """How many fits of the net blew up or found no step that helped."""
+    return policy.arms.failures
