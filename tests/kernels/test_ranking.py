@@ -61,3 +61,9 @@ def test_cluster_table_lists_every_member_once(seed: int, n: int, clusters: int)
     for c in range(clusters):
         listed = [i for i in table[c].tolist() if i >= 0]
         assert listed == [i for i in range(n) if int(labels[i]) == c]
+
+
+@pytest.mark.parametrize("engine", PATHS)
+def test_the_top_none_of_some_is_empty(engine: str) -> None:
+    with path(engine):
+        assert top(torch.rand(5, dtype=torch.float64), torch.arange(5), 0).tolist() == []

@@ -20,6 +20,8 @@ def sort_positions(scores: Tensor, rank: Tensor) -> Tensor:
 
 def top(scores: Tensor, rank: Tensor, k: int) -> Tensor:
     """The k best positions by (−score, rank), best first; only candidates near the top are sorted."""
+    if k == 0:  # the compiled pass keeps at least one
+        return torch.zeros(0, dtype=torch.int64, device=scores.device)
     if serves(scores, rank):
         one = np.zeros(len(scores), np.int64)
         return torch.from_numpy(compiled.top_of_groups(scores.numpy(), rank.numpy(), one, 1, k)[0])
