@@ -48,6 +48,7 @@ class Slate:
     bonuses: Tensor  # (K,)
     probabilities: Tensor | None = None  # (K,) chance of this arm at this slot, where the policy randomises
     cluster: int | None = None
+    blind: Tensor | None = None  # (K,) bool: slots that took any arm at all, looking at none; None: no slot did
 
 
 @dataclass(frozen=True, slots=True)

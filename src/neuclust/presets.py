@@ -20,13 +20,16 @@ from neuclust.parts.confidence import ConfidenceConfig
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.parts.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
 from neuclust.parts.fitting import TrainingConfig
+from neuclust.parts.learners import LearnersConfig
 from neuclust.parts.schedules import ScheduleConfig
 from neuclust.parts.slate_model import SlateModelConfig
+from neuclust.parts.surprise import DriftConfig
+from neuclust.parts.team import TeamConfig
 from neuclust.parts.tracker import TrackerConfig
 from neuclust.persistence import read_state
 from neuclust.policies.across import AcrossConfig, NeUClustAcross
 from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
-from neuclust.policies.auto import Auto, AutoConfig
+from neuclust.policies.auto import Auto, AutoConfig, ExploringConfig
 from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
 from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS, CombinatorialSamplingConfig
@@ -219,7 +222,20 @@ _AUTO = {
     "default": AutoConfig(),
     "leader": AutoConfig(combine="leader"),
     "max": AutoConfig(combine="max"),
-}
+    # one linear model whose scales are told by the data, for whoever knows that reward rises with affinity
+    "linear": AutoConfig(
+        team=TeamConfig(learners="linear", drift=DriftConfig(threshold=None)), exploring=ExploringConfig(eps0=0.0)
+    ),
+    # three learners, the largest score after a penalty for evidence: what the team has to beat
+    "prototype": AutoConfig(
+        team=TeamConfig(
+            learners="linear,waves,net", prior=2.0, settling=0, drift=DriftConfig(threshold=None),
+            options=LearnersConfig(linear_bonus=0.3),
+        ),
+        combine="max",
+        exploring=ExploringConfig(eps0=0.0),
+    ),
+}  # fmt: skip
 
 # MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
 _RATING_TRACKER = TrackerConfig(liked=4.4, disliked=2.8, weight=1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,8 @@ from torch import Tensor
 from neuclust.errors import ConfigError
 from neuclust.parts.block_logistic import BlockLogistic, BlockLogisticConfig
 from neuclust.parts.block_regression import PRIOR, BlockRegression, BlockRegressionConfig
-from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks
-from neuclust.parts.learners import LEARNERS, LearnersConfig, NetLearnerConfig, distinct_learners, learner_names
+from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks, Places
+from neuclust.parts.learners import LEARNERS, LearnersConfig, NetLearnerConfig, fitting_learners, learner_names
 from neuclust.parts.plays import Plays
 from neuclust.randomness import stream
 
@@ -24,6 +25,11 @@ def blocks(limit: int = 40) -> FeatureBlocks:
     found = FeatureBlocks.of(BlocksConfig(cross_limit=limit), random_round(1, 50, D, K))
     assert found is not None
     return found
+
+
+def gathered() -> FeatureBlocks:
+    """As if contexts formed three clusters."""
+    return replace(blocks(), places=Places(torch.eye(D, dtype=torch.float64), 0.5))
 
 
 def chance(z: Tensor) -> Tensor:
@@ -47,7 +53,7 @@ def taught(learner: Any, slates: int, noise: float | None = None) -> Plays:
 
 
 def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
-    learner = BlockRegression(BlockRegressionConfig(steps=0), blocks(), "crosses", bonus=0.7)
+    learner = BlockRegression.leading(BlockRegressionConfig(steps=0), blocks(), "crosses", bonus=0.7)
     plays = taught(learner, 12)
     x, sums, counts = plays.table(blocks().size)
     sizes = blocks().sizes("crosses")
@@ -63,7 +69,7 @@ def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
 
 
 def test_evidence_steps_find_the_noise_and_shrink_blocks_that_do_not_matter() -> None:
-    learner = BlockRegression(BlockRegressionConfig(), blocks(), "crosses", bonus=0.0)
+    learner = BlockRegression.leading(BlockRegressionConfig(), blocks(), "crosses", bonus=0.0)
     taught(learner, 200, noise=0.05)
     constant, average, squares, crosses = learner.layout.variances.tolist()
     assert learner.belief.noise_variance == pytest.approx(0.05, rel=0.15)
@@ -112,7 +118,7 @@ def test_the_logistic_learner_is_fitted_when_it_is_time_to() -> None:
 
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_a_state_brings_a_learner_back(name: str) -> None:
-    learner, again = (LEARNERS[name](LearnersConfig(), blocks(), seed, "test") for seed in (3, 3))
+    learner, again = (LEARNERS[name](LearnersConfig(), gathered(), seed, "test") for seed in (3, 3))
     taught(learner, 23)
     again.load_state_dict(learner.state_dict())
     features = blocks().read(random_round(99, 20, D, K).profiles)
@@ -141,9 +147,43 @@ def test_names_are_checked_and_copies_left_out() -> None:
         with pytest.raises(ConfigError, match="expected some of linear"):
             learner_names(wrong)
     names = ("linear", "logistic", "additive")
-    assert distinct_learners(names, blocks()) == list(names)
-    assert distinct_learners(names, blocks(limit=2)) == ["linear", "additive"]
-    assert distinct_learners(names[:2], blocks(limit=2)) == ["linear", "logistic"]
+    assert fitting_learners(names, blocks()) == list(names)
+    assert fitting_learners(names, blocks(limit=2)) == ["linear", "additive"]
+    assert fitting_learners(names[:2], blocks(limit=2)) == ["linear", "logistic"]
+
+
+def test_nothing_is_local_without_clusters() -> None:
+    assert fitting_learners(("additive", "local", "net"), gathered()) == ["additive", "local", "net"]
+    assert fitting_learners(("additive", "local", "net"), blocks()) == ["additive", "net"]
+    assert fitting_learners(("local",), gathered()) == ["local"]
+    assert fitting_learners(("local",), blocks()) == ["linear"]
+
+
+def test_bonuses_are_those_of_the_options() -> None:
+    options = LearnersConfig(linear_bonus=0.3, local_bonus=0.5, waves_bonus=0.7)
+    features = blocks().read(random_round(99, 20, D, K).profiles)
+    for name, bonus in (("linear", 0.3), ("local", 0.5), ("waves", 0.7)):
+        given = LEARNERS[name](options, gathered(), 3, "test")
+        single = LEARNERS[name](LearnersConfig(linear_bonus=1, local_bonus=1, waves_bonus=1), gathered(), 3, "test")
+        taught(given, 5)
+        taught(single, 5)
+        scores, means = given.scores(features, 1)
+        ones, _ = single.scores(features, 1)
+        torch.testing.assert_close(scores - means, bonus * (ones - means))
+        assert float((ones - means).min()) > 0
+
+
+def test_waves_learn_what_no_line_tells() -> None:
+    """The product of two features, which a linear learner cannot know."""
+    z = random_round(99, 300, D, K).profiles
+    parted = {}
+    for name in ("waves", "linear"):
+        learner = LEARNERS[name](LearnersConfig(), blocks(), 0, "test")
+        taught(learner, 150)
+        means = learner.means(blocks().read(z))
+        parted[name] = float(means[chance(z) > 0.5].mean() - means[chance(z) < 0.5].mean())
+    assert parted["waves"] > 0.3
+    assert parted["linear"] < 0.1
 
 
 @pytest.mark.parametrize(
@@ -157,6 +197,8 @@ def test_names_are_checked_and_copies_left_out() -> None:
         (NetLearnerConfig, {"spread": -1.0}),
         (NetLearnerConfig, {"width": 0}),
         (LearnersConfig, {"linear_bonus": -0.1}),
+        (LearnersConfig, {"local_bonus": -0.1}),
+        (LearnersConfig, {"waves_bonus": float("nan")}),
     ],
 )
 def test_impossible_settings_are_refused(kind: type, change: dict[str, Any]) -> None:

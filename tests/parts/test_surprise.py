@@ -61,7 +61,36 @@ def test_predictions_of_one_half_are_never_surprised() -> None:
         assert test.change() is None
 
 
-@pytest.mark.parametrize("change", [{"keep": 40}, {"shortest": 0}, {"shortest": 30}, {"threshold": 0.0}])
+def test_a_slow_change_is_noticed_by_the_long_window_alone() -> None:
+    """Rewards a little below what was foreseen: too little for the short window, seen only after two long ones."""
+    patient = DriftConfig(window=10, keep=5, threshold=8.0, long_window=40, long_keep=15, long_threshold=5.0)
+    found = simulated(SurpriseTest(patient), 0.6, 100, 1)
+    assert found[:79] == [None] * 79
+    assert set(found[79:]) == {15}
+    assert simulated(SurpriseTest(DriftConfig(window=10, keep=5, threshold=8.0)), 0.6, 100, 1) == [None] * 100
+
+
+def test_a_false_alarm_is_followed_by_one_window_of_silence() -> None:
+    config = DriftConfig(window=10, keep=5, shortest=2)
+    test, again = SurpriseTest(config), SurpriseTest(config)
+    assert simulated(test, 0.0, 20, 0)[-1] is not None
+    test.dismiss()
+    assert test.change() is None
+    assert simulated(test, 0.0, 4, 0) == [None] * 4
+    again.load_state_dict(test.state_dict())  # what is saved keeps quiet as well
+    for one in (test, again):
+        found = simulated(one, 0.0, 6, 0)
+        assert found[:5] == [None] * 5
+        assert found[5] is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"keep": 40}, {"shortest": 0}, {"shortest": 30}, {"threshold": 0.0}, {"long_keep": 0}, {"long_keep": 121},
+        {"long_threshold": 0.0},
+    ],
+)  # fmt: skip
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         DriftConfig(**change)

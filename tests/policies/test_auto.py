@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +12,15 @@ import torch
 from small_problems import feedback, play, random_round, same_state, slate_of, small_environment, snapshot
 from torch import Tensor
 
-from neuclust.core import Feedback, Round
+from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
+from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks, Places
 from neuclust.parts.surprise import DriftConfig
+from neuclust.parts.team import Team, TeamConfig, retold
+from neuclust.policies import auto
 from neuclust.policies.auto import Auto, AutoConfig, ExploringConfig
+from neuclust.presets import build_policy, load_policy
 from neuclust.randomness import stream
 
 DIM, K = 6, 3
@@ -33,20 +38,21 @@ def expected_slate(policy: Auto, round: Round, scores: Tensor) -> list[int]:
 def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
     """The slate is the top K of the learner with the largest prior + Σ one-step-ahead log-likelihood.
 
-    Fails when evidence is counted after learning, when another learner leads, or when the prior is left out.
+    Fails when evidence is counted after learning or before teams have settled, when another learner leads, or when
+    the prior is left out.
     """
     environment = small_environment(horizon=60)
-    policy = built(combine="leader")
-    tally: Tensor | None = None
+    policy = built(combine="leader", team=TeamConfig(prior=0.5))
+    tally = torch.tensor([0.5] + [0.0] * 5, dtype=torch.float64)  # contexts are masked: nobody is local
     leaders = set()
     for t in range(1, 41):
         round = environment.round(t)
         slate = policy.select(round)
         outcome = environment.play(round, slate)
-        if policy.team is not None and tally is not None:
+        if policy.team is not None:
             learners = list(policy.team.learners.values())
             features = policy.team.blocks.read(round.contexts)
-            leader = max(range(len(learners)), key=lambda m: float(tally[m]))  # type: ignore[index]
+            leader = max(range(len(learners)), key=lambda m: float(tally[m]))
             leaders.add(leader)
             scores, means = learners[leader].scores(features, t)
             assert slate.positions.tolist() == expected_slate(policy, round, scores)
@@ -54,10 +60,10 @@ def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
             rows = policy.team.blocks.read(round.contexts[slate.positions])
             chances = torch.stack([learner.means(rows) for learner in learners]).clamp(0.03, 0.97)
             r = outcome.arm_rewards
-            tally = tally + (r * chances.log() + (1 - r) * (1 - chances).log()).sum(1)
+            if t > 3:
+                tally = tally + (r * chances.log() + (1 - r) * (1 - chances).log()).sum(1)
         policy.update(round, slate, outcome)
         assert policy.team is not None
-        tally = policy.team.evidence.clone() if tally is None else tally
         torch.testing.assert_close(policy.team.evidence, tally)
     assert len(leaders) > 1
 
@@ -80,11 +86,27 @@ def test_scores_are_combined_by_the_rule(combine: str) -> None:
     assert policy.select(round).positions.tolist() == expected_slate(policy, round, expected)
 
 
-def test_the_chance_to_explore_follows_rewards_and_time() -> None:
-    config = ExploringConfig(eps0=0.6, epsc=12.0, power=2.0)
-    assert config.chance(0.2, 1) == pytest.approx(0.64 * 0.6)
-    assert config.chance(0.5, 100) == pytest.approx(0.25 * 0.12)
-    assert config.chance(1.0, 1) == 0
+def test_the_chance_to_explore_follows_rewards_lift_and_time() -> None:
+    config = ExploringConfig(eps0=0.6, epsc=2.0, power=2.0, least_lift=0.05)
+    assert config.chance(0.5, 0.4, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.4))
+    assert config.chance(0.5, 0.2, 100) == pytest.approx(2 * config.chance(0.5, 0.4, 100))  # half the cost, twice
+    for lift in (0.05, 0.0, -0.3):
+        assert config.chance(0.5, lift, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.05))
+    assert config.chance(0.5, 0.4, 1) == 0.6
+    assert config.chance(1.0, 0.4, 1) == 0
+
+
+def test_it_explores_by_the_teams_level_and_lift() -> None:
+    environment = small_environment()
+    policy = built(exploring=ExploringConfig())
+    assert policy.exploring == pytest.approx(min(0.8, 3 * 0.3**4 / 0.5))
+    slate = replace(slate_of(4, 9, 20), blind=torch.tensor([False, True, True]))
+    policy.update(environment.round(1), slate, feedback([0.0, 1.0, math.nan], 1.0))
+    level, blind = 0.7 + 0.2 * (1 / 2) * (0.0 - 0.7), (0.2 + 1.0) / 2  # the unseen arm is neither chosen nor blind
+    assert policy.team is not None
+    assert policy.team.level == pytest.approx(level)
+    assert policy.team.lift == pytest.approx(level - blind)
+    assert policy.exploring == pytest.approx(min(0.8, 3 * (1 - level) ** 4 / (2 * (level - blind))))
 
 
 @pytest.mark.parametrize("rival", [0.0, 1.0])
@@ -122,6 +144,39 @@ def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
         chosen, best = (one.select(round).positions.tolist() for one in (policy, greedy))
         others += len(set(chosen) - set(best))
     assert others / (400 * K) == pytest.approx(0.3 * 45 / 48, abs=0.05)
+
+
+def test_slots_that_took_any_arm_are_marked_blind_and_only_those() -> None:
+    """The others are the best of the arms that chance left, best first."""
+    environment = small_environment()
+    by_chance = {rival: ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
+    policy, rivals, greedy = (built(exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY))
+    play(greedy, environment, range(1, 8))
+    for one in (policy, rivals):
+        one.load_state_dict(snapshot(greedy))
+    assert greedy.team is not None
+    features = greedy.team.blocks.read(environment.round(8).contexts)
+    blindly = 0
+    for t in range(100, 300):
+        round = replace(environment.round(8), t=t)
+        slate, ranked = policy.select(round), policy.team
+        assert ranked is not None
+        assert slate.blind is not None
+        assert (slate.blind.dtype, slate.blind.shape) == (torch.bool, (K,))
+        scores = torch.softmax(-ranked.gaps, 0) @ torch.stack(
+            [learner.scores(features, t)[0] for learner in ranked.learners.values()]
+        )
+        taken = slate.positions[slate.blind]
+        assert len(set(slate.positions.tolist())) == K
+        scores[taken] = -torch.inf
+        expected = top(scores, round.arm_ids, K)[: K - len(taken)]
+        assert slate.positions[~slate.blind].tolist() == expected.tolist()
+        blindly += len(taken)
+        for never in (greedy, rivals):
+            marks = never.select(round).blind
+            assert marks is not None
+            assert not bool(marks.any())
+    assert blindly / (200 * K) == pytest.approx(0.5, abs=0.07)
 
 
 def test_equal_contexts_are_chosen_together_and_units_do_not_matter() -> None:
@@ -165,12 +220,13 @@ def played(policy: Auto, rounds: range, sign: int) -> float:
     return sum(late) / len(late)
 
 
-def small_team(**changes: Any) -> Auto:
-    return built(learners="linear,additive", exploring=ExploringConfig(), **changes)
+def small_team(**drift: Any) -> Auto:
+    team = TeamConfig(learners="linear,additive", drift=DriftConfig(**drift))
+    return built(team=team, exploring=ExploringConfig())
 
 
 def test_a_change_is_noticed_old_slates_are_forgotten_and_the_new_world_is_learned() -> None:
-    policy, stubborn = small_team(), small_team(drift=DriftConfig(threshold=None))
+    policy, stubborn = small_team(), small_team(threshold=None)
     for one in (policy, stubborn):
         assert played(one, range(1, 101), 1) > 0.7
     assert policy.restarts == 0
@@ -180,6 +236,56 @@ def test_a_change_is_noticed_old_slates_are_forgotten_and_the_new_world_is_learn
     assert policy.team is not None
     assert 55 <= policy.team.plays.slates <= 65
     assert late > 0.7 > 0.5 > still
+
+
+def judged(policy: Auto, patch: pytest.MonkeyPatch) -> list[tuple[Team, float]]:
+    """Every team told again from now on, and by how much it foresaw the later half of its slates better."""
+    seen: list[tuple[Team, float]] = []
+
+    def watched(team: Team, slates: int, seed: int, generation: int) -> Team:
+        fresh = retold(team, slates, seed, generation)
+        later = max(1, slates // 2)
+        seen.append((fresh, fresh.foresaw(later) - team.foresaw(later)))
+        assert fresh.plays.slates == slates
+        assert (seed, generation) == (policy.seed, policy.restarts + 1)
+        return fresh
+
+    patch.setattr(auto, "retold", watched)
+    return seen
+
+
+def test_a_change_counts_only_if_a_fresh_team_foresaw_the_rewards_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same switch of the world, and only how much better a fresh team must be differs."""
+    policy, doubtful = small_team(), small_team(gain=1e9)
+    for one in (policy, doubtful):
+        played(one, range(1, 101), 1)
+    seen = judged(policy, monkeypatch)
+    played(policy, range(101, 161), -1)
+    assert policy.restarts == 1
+    assert policy.team is next(fresh for fresh, better in seen if better > 5.0)
+    assert all(better <= 5.0 for fresh, better in seen if fresh is not policy.team)
+    monkeypatch.undo()
+    played(doubtful, range(101, 161), -1)
+    assert doubtful.restarts == 0
+    assert doubtful.team is not None
+    assert doubtful.team.plays.slates == 160
+    assert int(doubtful.team.surprise.state_dict()["quiet_until"]) > 100  # it was told, and dismissed it
+
+
+def test_a_false_alarm_is_dismissed_and_nothing_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that nearly always rings, in a world that stays."""
+    jumpy = {"window": 6, "keep": 6, "shortest": 3, "threshold": 0.01}
+    policy, credulous = small_team(**jumpy), small_team(**jumpy, gain=-1e9)
+    seen = judged(policy, monkeypatch)
+    played(policy, range(1, 81), 1)
+    assert 1 < len(seen) < 80 / 6  # rung, and silent for a window each time
+    assert max(better for _, better in seen) <= 5.0
+    assert policy.restarts == 0
+    assert policy.team is not None
+    assert policy.team.plays.slates == 80
+    monkeypatch.undo()
+    played(credulous, range(1, 81), 1)
+    assert credulous.restarts > 0
 
 
 def test_nothing_is_forgotten_in_a_world_that_stays() -> None:
@@ -199,6 +305,100 @@ def test_a_policy_saved_after_a_restart_continues_alike() -> None:
     assert same_state(snapshot(policy), snapshot(again))
     played(policy, range(121, 131), -1)
     played(again, range(121, 131), -1)
+    assert same_state(snapshot(policy), snapshot(again))
+
+
+# --- arms in clusters -----------------------------------------------------------------------------------------
+
+PER_CLUSTER, CENTRES = 15, 4
+LEVELS = torch.tensor([0.9, 0.75, 0.7, 0.65], dtype=torch.float64)  # of the clusters' arms
+
+
+def clustered_round(t: int) -> Round:
+    """Arms near four corners in turn; the arm at position p is of cluster p mod 4."""
+    corners = 1 + 2 * torch.eye(CENTRES, DIM, dtype=torch.float64)
+    near = 0.3 * torch.from_numpy(stream(0, "test clusters").random((CENTRES * PER_CLUSTER, DIM)))
+    return Round(t, torch.arange(len(near)), corners.repeat(PER_CLUSTER, 1) + near, None, K + 1)
+
+
+def gathered(seed: int = 2, **changes: Any) -> Auto:
+    """A policy with its places found already: to look for them costs seconds."""
+    config = AutoConfig(**{"team": TeamConfig(learners="linear,local"), **changes})
+    policy, first = Auto(config, DIM, K + 1, seed), clustered_round(1)
+    blocks = FeatureBlocks.of(config.blocks, first)
+    assert blocks is not None
+    x = blocks.scaled(first.contexts)
+    places = Places(torch.stack([x[c::CENTRES].mean(0) for c in range(CENTRES)]), 0.1)
+    policy.team = Team(config.team, replace(blocks, places=places), K + 1, seed)
+    return policy
+
+
+def paid(slate: Slate, t: int, coverage: bool) -> Feedback:
+    """A slate pays the share of clusters with a rewarded arm, or of rewarded arms."""
+    labels = slate.positions % CENTRES
+    hits = torch.from_numpy(stream(7, "test hits", t).random(K + 1)) < LEVELS[labels]
+    worth = len(torch.unique(labels[hits])) if coverage else int(hits.sum())
+    return Feedback(hits.double(), torch.tensor(worth / (K + 1), dtype=torch.float64))
+
+
+def rewarded(policy: Auto, rounds: range, coverage: bool) -> list[list[int]]:
+    slates = []
+    for t in rounds:
+        slate = policy.select(clustered_round(t))
+        policy.update(clustered_round(t), slate, paid(slate, t, coverage))
+        slates.append(slate.positions.tolist())
+    return slates
+
+
+def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top() -> None:
+    spread, counted = gathered(), gathered()
+    assert spread.explain().steps is None
+    rewarded(spread, range(1, 251), coverage=True)
+    rewarded(counted, range(1, 251), coverage=False)
+    for one in (spread, counted):
+        one.config = replace(one.config, exploring=GREEDY)
+    told, plain = spread.explain(), counted.explain()
+    assert told.clusters == plain.clusters == CENTRES
+    assert plain.steps is None
+    assert told.steps is not None
+    assert told.steps[0] == 1.0
+    assert sorted(told.steps, reverse=True) == list(told.steps)
+    assert told.steps[-1] < 0.3
+    for t in range(251, 256):
+        round = clustered_round(t)
+        assert sorted(p % CENTRES for p in spread.select(round).positions.tolist()) == list(range(CENTRES))
+        assert counted.team is not None
+        features = counted.team.blocks.read(round.contexts)
+        weights = torch.softmax(-counted.team.gaps, 0)
+        learners = counted.team.learners.values()
+        scores = weights @ torch.stack([learner.scores(features, t)[0] for learner in learners])
+        slate = counted.select(round).positions
+        assert slate.tolist() == top(scores, round.arm_ids, K + 1).tolist()
+        assert float((slate % CENTRES == 0).double().mean()) >= 0.75  # the best cluster's
+
+
+def test_clusters_are_found_by_the_first_round_and_explained() -> None:
+    config = AutoConfig(team=TeamConfig(learners="linear,local"), blocks=BlocksConfig(most_clusters=5, fewest_arms=60))
+    policy = Auto(config, DIM, K + 1, 2)
+    assert (policy.explain().clusters, policy.explain().steps) == (None, None)
+    policy.update(clustered_round(1), slate_of(0, 1, 2, 3), feedback([1.0, 0.0, 1.0, 0.0], 0.5))
+    assert policy.explain().clusters == CENTRES
+    assert list(policy.explain().gaps) == ["linear", "local"]
+    few = Auto(replace(config, blocks=BlocksConfig(fewest_arms=61)), DIM, K + 1, 2)
+    few.update(clustered_round(1), slate_of(0, 1, 2, 3), feedback([1.0, 0.0, 1.0, 0.0], 0.5))
+    assert few.explain().clusters == 1
+    assert list(few.explain().gaps) == ["linear"]
+
+
+def test_a_saved_policy_that_knows_clusters_plays_on_alike(tmp_path: Path) -> None:
+    policy = gathered()
+    rewarded(policy, range(1, 61), coverage=True)
+    assert policy.explain().steps is not None  # what slates are worth must be saved as well
+    policy.save(tmp_path / "saved")
+    again = load_policy(tmp_path / "saved")
+    assert isinstance(again, Auto)
+    assert again.explain() == policy.explain()
+    assert rewarded(policy, range(61, 81), coverage=True) == rewarded(again, range(61, 81), coverage=True)
     assert same_state(snapshot(policy), snapshot(again))
 
 
@@ -223,15 +423,27 @@ def test_it_says_who_leads_and_why() -> None:
     told = policy.explain()
     assert told.leader is not None
     assert told.gaps[told.leader] == 0.0
-    assert list(told.gaps) == policy.config.learners.split(",")
+    assert list(told.gaps) == [name for name in policy.config.team.learners.split(",") if name != "local"]
     assert set(told.noise) == {"linear", "quadratic"}
     assert (told.masked, told.exploring, policy.failed_trainings) == (True, 0.0, 0)
+    assert (told.clusters, told.steps) == (1, None)
+
+
+@pytest.mark.parametrize(("preset", "learners"), [("linear", ["linear"]), ("prototype", ["linear", "waves", "net"])])
+def test_presets_play_without_exploring(preset: str, learners: list[str]) -> None:
+    environment = small_environment()
+    policy: Any = build_policy("auto", environment=environment, preset=preset, seed=1)
+    slates = play(policy, environment, range(1, 12))
+    assert all(len(set(slate)) == K for slate in slates)
+    told = policy.explain()
+    assert list(told.gaps) == learners
+    assert (told.exploring, told.restarts) == (0.0, 0)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"learners": "linear,magic"}, {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0},
+        {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0},
     ],
 )  # fmt: skip
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
@@ -239,7 +451,9 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
         AutoConfig(**change)
 
 
-@pytest.mark.parametrize("change", [{"eps0": 1.5}, {"rival": -0.1}, {"epsc": -1.0}, {"power": math.nan}])
+@pytest.mark.parametrize(
+    "change", [{"eps0": 1.5}, {"rival": -0.1}, {"epsc": -1.0}, {"power": math.nan}, {"least_lift": 0.0}]
+)
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ExploringConfig(**change)

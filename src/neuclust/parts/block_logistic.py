@@ -50,7 +50,7 @@ class BlockLogistic:
 
     def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str) -> None:
         self.config = config
-        self.layout = BlockLayout(blocks, last, PRIOR)
+        self.layout = BlockLayout.leading(blocks, last, PRIOR)
         self.mean = torch.zeros(self.layout.size, dtype=torch.float64)
 
     def means(self, features: Features) -> Tensor:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -47,11 +48,16 @@ class BlockRegressionConfig:
 class BlockLayout:
     """Which column belongs to which block: `of` (p,), and prior variances s (B,), of which the constant's stays."""
 
-    def __init__(self, blocks: FeatureBlocks, last: str, prior: Mapping[str, float]) -> None:
+    def __init__(self, sizes: Sequence[int], variances: Sequence[float]) -> None:
+        self.size = sum(sizes)
+        self.of = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+        self.variances = torch.tensor(variances, dtype=torch.float64)
+
+    @classmethod
+    def leading(cls, blocks: FeatureBlocks, last: str, prior: Mapping[str, float]) -> BlockLayout:
+        """The blocks of a context up to the one named `last`."""
         sizes = blocks.sizes(last)
-        self.size = sum(sizes.values())
-        self.of = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(list(sizes.values())))
-        self.variances = torch.tensor([prior[name] for name in sizes], dtype=torch.float64)
+        return cls(list(sizes.values()), [prior[name] for name in sizes])
 
     @property
     def prior(self) -> Tensor:
@@ -65,25 +71,55 @@ class BlockLayout:
         return determined
 
 
-class BlockRegression:
-    """mᵀx, or mᵀx + bonus·√(xᵀΛ⁻¹x), on the blocks up to `last`."""
+class Columns(Protocol):
+    """What a regression reads of contexts."""
 
-    def __init__(self, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float) -> None:
-        self.config, self.bonus = config, bonus
-        self.layout = BlockLayout(blocks, last, PRIOR)
+    def __call__(self, features: Features) -> Tensor:
+        """(n, p)."""
+        ...
+
+    def dot(self, features: Features, weights: Tensor) -> Tensor:
+        """Columns times weights (p,) -> (n,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """The leading `size` columns of the blocks."""
+
+    size: int
+
+    def __call__(self, features: Features) -> Tensor:
+        return features.columns(self.size)
+
+    def dot(self, features: Features, weights: Tensor) -> Tensor:
+        return features.dot(weights)
+
+
+class BlockRegression:
+    """mᵀx, or mᵀx + bonus·√(xᵀΛ⁻¹x), x = `columns` of a context in the blocks of `layout`."""
+
+    def __init__(self, config: BlockRegressionConfig, layout: BlockLayout, columns: Columns, bonus: float) -> None:
+        self.config, self.layout, self.columns, self.bonus = config, layout, columns, bonus
         self.belief = BayesLinear(self.layout.prior, config.noise)
 
+    @classmethod
+    def leading(cls, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float) -> BlockRegression:
+        """On the blocks of a context up to the one named `last`."""
+        layout = BlockLayout.leading(blocks, last, PRIOR)
+        return cls(config, layout, Leading(layout.size), bonus)
+
     def means(self, features: Features) -> Tensor:
-        return features.dot(self.belief.mean)
+        return self.columns.dot(features, self.belief.mean)
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         means = self.means(features)
         if self.bonus == 0:
             return means, means
-        return means + self.bonus * self.belief.widths(features.columns(self.layout.size)), means
+        return means + self.bonus * self.belief.widths(self.columns(features)), means
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.belief.observe(played.features.columns(self.layout.size), played.rewards)
+        self.belief.observe(self.columns(played.features), played.rewards)
         if plays.slates % self.config.every == 0:
             self._tune()
 

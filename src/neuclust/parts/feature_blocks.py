@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -11,22 +11,27 @@ from torch import Tensor
 
 from neuclust.core import Round
 from neuclust.errors import ConfigError, StateError
+from neuclust.parts.cluster_choice import choose_clusters
 
 # a learner reads a leading part of this list; without masks the blocks of MASKED alone are left out
 ORDER = ("constant", "pooled", "average", "mask", "pooled-square", "squares", "crosses")
 MASKED = ("pooled", "mask", "pooled-square")
 NET_CONSTANT = 0.5
+LOOKED_AT = 500  # contexts clusters are looked for among: more only cost time
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksConfig:
     """No products of two features where there are more than `cross_limit` of them; a round without a query counts as
     masked where more than `masked_share` of its entries are 0; contexts longer than `cap` typical ones are shortened.
+    Clusters, at most `most_clusters`, are looked for among the arms of the first round where it has `fewest_arms`.
     """
 
     cross_limit: int = 40
     masked_share: float = 0.05
     cap: float = 20.0
+    most_clusters: int = 30
+    fewest_arms: int = 100
 
     def __post_init__(self) -> None:
         if not (self.cross_limit >= 0 and self.masked_share >= 0 and self.cap >= 1):
@@ -34,6 +39,34 @@ class BlocksConfig:
                 "blocks: expected cross_limit and masked_share of at least 0 and a cap of at least 1, got "
                 f"{self.cross_limit}, {self.masked_share} and {self.cap}"
             )
+        if self.most_clusters < 1 or self.fewest_arms < 2:
+            raise ConfigError(
+                "blocks: expected most_clusters of at least 1 and fewest_arms of at least 2, got "
+                f"{self.most_clusters} and {self.fewest_arms}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where contexts gather: centroids (C, d) in units of x, and how far from theirs contexts typically are."""
+
+    centroids: Tensor
+    spread: float
+
+    def labels(self, x: Tensor) -> Tensor:
+        """The nearest centroid of each x (n, d) -> (n,)."""
+        return torch.cdist(x, self.centroids).argmin(1)
+
+
+def find_places(config: BlocksConfig, x: Tensor) -> Places | None:
+    """Clusters of contexts x (n, d) of length about 1; None where they are few or form none."""
+    if len(x) < config.fewest_arms:
+        return None
+    found = choose_clusters(x[evenly(len(x), LOOKED_AT)], "silhouette", config.most_clusters)
+    if not found.clustered:
+        return None
+    places = Places(found.centroids, 1.0)
+    return replace(places, spread=typical_length(x - places.centroids[places.labels(x)]))
 
 
 @dataclass(frozen=True)
@@ -75,6 +108,8 @@ class FeatureBlocks:
     norms: tuple[float, ...]  # length of a typical row, a block
     dim: int
     cross_limit: int
+    input_length: float = 1.0  # of a typical context as nets read it, the constant left out
+    places: Places | None = None  # None: contexts are masked, few, or form no clusters
 
     @classmethod
     def of(cls, config: BlocksConfig, round: Round) -> FeatureBlocks | None:
@@ -90,7 +125,10 @@ class FeatureBlocks:
         first = cls(masked, longest, scale, (1.0,) * len(ORDER), z.shape[1], config.cross_limit)
         norms = {name: typical_length(block) for name, block in first._blocks(z / scale).items()}
         norms["crosses"] = typical_length(products(z / scale)) if first.crossed else 1.0
-        return cls(masked, longest, scale, tuple(norms.get(name, 1.0) for name in ORDER), first.dim, config.cross_limit)
+        settled = replace(first, norms=tuple(norms.get(name, 1.0) for name in ORDER))
+        inputs = settled.read(z).inputs[:, :-1]
+        places = None if masked else find_places(config, z / scale)
+        return replace(settled, input_length=typical_length(inputs), places=places)
 
     @property
     def crossed(self) -> bool:
@@ -113,9 +151,13 @@ class FeatureBlocks:
         """Columns of what nets read."""
         return self.dim + (2 if self.masked else 1)
 
+    def scaled(self, z: Tensor) -> Tensor:
+        """x of contexts z (n, d)."""
+        return shortened(z.to(torch.float64), self.longest) / self.scale
+
     def read(self, z: Tensor) -> Features:
         """Features of contexts z (n, d)."""
-        x = shortened(z.to(torch.float64), self.longest) / self.scale
+        x = self.scaled(z)
         blocks = self._blocks(x)
         plain = torch.cat([block / self.norms[ORDER.index(name)] for name, block in blocks.items()], 1)
         shared = [blocks["pooled"]] if self.masked else []
@@ -140,15 +182,25 @@ class FeatureBlocks:
         }
 
     def state_dict(self) -> dict[str, Tensor]:
-        numbers = [float(self.masked), self.longest, self.scale, float(self.dim), *self.norms]
-        return {"settled": torch.tensor(numbers, dtype=torch.float64)}
+        numbers = [float(self.masked), self.longest, self.scale, float(self.dim), self.input_length, *self.norms]
+        state = {"settled": torch.tensor(numbers, dtype=torch.float64)}
+        if self.places is not None:
+            state["centroids"] = self.places.centroids.clone()
+            state["spread"] = torch.tensor(self.places.spread, dtype=torch.float64)
+        return state
 
     @classmethod
     def from_state(cls, config: BlocksConfig, dim: int, state: Mapping[str, Tensor]) -> FeatureBlocks:
-        masked, longest, scale, width, *norms = state["settled"].tolist()
+        masked, longest, scale, width, length, *norms = state["settled"].tolist()
         if int(width) != dim or len(norms) != len(ORDER):
             raise StateError(f"saved state: expected contexts of {dim} features, got {int(width)}; was it saved so?")
-        return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit)
+        places = Places(state["centroids"].clone(), float(state["spread"])) if "centroids" in state else None
+        return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, places)
+
+
+def evenly(n: int, most: int) -> Tensor:
+    """At most `most` of n positions, evenly spaced."""
+    return torch.arange(n) if n <= most else torch.arange(most) * n // most
 
 
 def products(x: Tensor) -> Tensor:

@@ -11,12 +11,14 @@ from torch import Tensor
 from neuclust.errors import ConfigError
 from neuclust.parts.bayes_linear import BayesLinearConfig
 from neuclust.parts.block_logistic import BlockLogistic, BlockLogisticConfig
-from neuclust.parts.block_regression import BlockRegression, BlockRegressionConfig
+from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
+from neuclust.parts.local_regression import LocalRegression
 from neuclust.parts.net_regression import NetRegression
 from neuclust.parts.plays import Played, Plays
+from neuclust.parts.waves import VARIANCES, Waves
 from neuclust.randomness import stream
 
 
@@ -50,7 +52,7 @@ class NetLearnerConfig:
     strong_decay: float = 2.5e-3
     steps: int = 200
     rate: float = 3e-3
-    spread: float = 0.5
+    spread: float = 1.0
     posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
 
     def __post_init__(self) -> None:
@@ -98,16 +100,20 @@ class NetLearner:
 
 @dataclass(frozen=True, slots=True)
 class LearnersConfig:
-    """Options of the learners; `linear_bonus` is how many standard deviations the linear one adds."""
+    """Options of the learners; each bonus is how many standard deviations that one adds to its means."""
 
-    linear_bonus: float = 0.5
+    linear_bonus: float = 1.0
+    local_bonus: float = 2.0
+    waves_bonus: float = 1.0
     regression: BlockRegressionConfig = field(default_factory=BlockRegressionConfig)
     logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
 
     def __post_init__(self) -> None:
-        if not self.linear_bonus >= 0:
-            raise ConfigError(f"linear_bonus: expected a number of at least 0, got {self.linear_bonus}")
+        bonuses = {name: getattr(self, name) for name in ("linear_bonus", "local_bonus", "waves_bonus")}
+        for name, bonus in bonuses.items():
+            if not bonus >= 0:
+                raise ConfigError(f"{name}: expected a number of at least 0, got {bonus}")
 
 
 def _stiff(config: LearnersConfig) -> NetLearnerConfig:
@@ -116,12 +122,29 @@ def _stiff(config: LearnersConfig) -> NetLearnerConfig:
 
 Maker = Callable[[LearnersConfig, FeatureBlocks, int, str], Learner]
 
+
+def _linear(config: LearnersConfig, blocks: FeatureBlocks, *_: int | str) -> Learner:
+    return BlockRegression.leading(config.regression, blocks, "mask", config.linear_bonus)
+
+
+def _local(config: LearnersConfig, blocks: FeatureBlocks, *_: int | str) -> Learner:
+    assert blocks.places is not None  # `fitting_learners` leaves it out elsewhere
+    return LocalRegression(config.regression, blocks.places, config.local_bonus)
+
+
+def _waves(config: LearnersConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> Learner:
+    waves = Waves.of(blocks, seed, purpose)
+    return BlockRegression(config.regression, BlockLayout(waves.sizes, VARIANCES), waves, config.waves_bonus)
+
+
 # name -> how it is made from the options, the blocks, a seed and a purpose for its random numbers
 LEARNERS: dict[str, Maker] = {
-    "linear": lambda config, blocks, *_: BlockRegression(config.regression, blocks, "mask", config.linear_bonus),
-    "quadratic": lambda config, blocks, *_: BlockRegression(config.regression, blocks, "crosses", 0.0),
+    "linear": _linear,
+    "local": _local,
+    "quadratic": lambda config, blocks, *_: BlockRegression.leading(config.regression, blocks, "crosses", 0.0),
     "logistic": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "crosses"),
     "additive": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "squares"),
+    "waves": _waves,
     "net": lambda config, blocks, seed, purpose: NetLearner(config.net, blocks, seed, purpose),
     "stiff-net": lambda config, blocks, seed, purpose: NetLearner(_stiff(config), blocks, seed, purpose),
 }
@@ -136,7 +159,14 @@ def learner_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def distinct_learners(names: Sequence[str], blocks: FeatureBlocks) -> list[str]:
-    """Without crosses the logistic learner is the additive one: a copy would only cost time."""
+def fitting_learners(names: Sequence[str], blocks: FeatureBlocks) -> list[str]:
+    """Those that have something to say of such contexts.
+
+    Without crosses the logistic learner is the additive one: a copy would only cost time. Without clusters nothing
+    is local; a team of `local` alone keeps to the linear learner then.
+    """
     copied = not blocks.crossed and "additive" in names
-    return [name for name in names if not (copied and name == "logistic")]
+    left_out = {"logistic"} if copied else set()
+    if blocks.places is None:
+        left_out.add("local")
+    return [name for name in names if name not in left_out] or ["linear"]

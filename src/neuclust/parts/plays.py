@@ -27,6 +27,7 @@ class Plays:
     """All observations; equal contexts once, with what every learner reads of them side by side."""
 
     def __init__(self, blocks: FeatureBlocks, slate_size: int) -> None:
+        self.slate_size = slate_size
         self.history = History(blocks.input_size, slate_size)  # its contexts are the net's inputs
         self.contexts = GrowingTable(blocks.dim)  # z of every row of the history
         self._features = GrowingTable(blocks.size)  # all blocks of every row

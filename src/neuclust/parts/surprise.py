@@ -15,24 +15,34 @@ from neuclust.parts.history import GrowingTable
 
 @dataclass(frozen=True, slots=True)
 class DriftConfig:
-    """Alarm where Z of the last `window` slates exceeds `threshold` (none: never). What came before the change is
-    forgotten: the `shortest` to `keep` latest slates stay, those for which Z is largest. No alarm before `window`
-    slates were seen.
+    """Alarm where Z of the last `window` slates exceeds `threshold` (none: never), for changes at a stroke, or that of
+    the last `long_window` slates `long_threshold`, for slow ones. What came before the change would be forgotten: of
+    the first kind the `shortest` to `keep` latest slates stay, those for which Z is largest, of the second the
+    `long_keep` latest. No alarm before two windows of slates were seen, nor in the `window` slates after a false one.
+
+    An alarm counts if a learner of the kept slates alone foresaw the later half of them better by `gain` nats.
     """
 
     window: int = 30
-    threshold: float | None = 8.0
+    threshold: float | None = 6.0
     keep: int = 20
     shortest: int = 5
+    long_window: int = 120
+    long_threshold: float = 5.0
+    long_keep: int = 60
+    gain: float = 5.0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.shortest <= self.keep <= self.window:
+        if not (1 <= self.shortest <= self.keep <= self.window and 1 <= self.long_keep <= self.long_window):
             raise ConfigError(
-                "drift: expected 1 <= shortest <= keep <= window, got "
-                f"{self.shortest}, {self.keep} and {self.window} slates"
+                "drift: expected 1 <= shortest <= keep <= window and 1 <= long_keep <= long_window, got "
+                f"{self.shortest}, {self.keep} and {self.window}, {self.long_keep} and {self.long_window} slates"
             )
-        if self.threshold is not None and not self.threshold > 0:
-            raise ConfigError(f"drift.threshold: expected a number above 0 or none, got {self.threshold}")
+        if self.threshold is not None and not (self.threshold > 0 and self.long_threshold > 0):
+            raise ConfigError(
+                "drift: expected a threshold above 0 or none and a long_threshold above 0, got "
+                f"{self.threshold} and {self.long_threshold}"
+            )
 
 
 def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:
@@ -53,6 +63,7 @@ class SurpriseTest:
     def __init__(self, config: DriftConfig) -> None:
         self.config = config
         self._excess, self._variance = GrowingTable(), GrowingTable()
+        self._quiet_until = 0  # slates seen, before which there is no alarm
 
     def observe(self, chances: Tensor, rewards: Tensor) -> None:
         """Predictions (k,) made before the rewards (k,) were seen."""
@@ -67,16 +78,27 @@ class SurpriseTest:
 
     def change(self) -> int | None:
         """How many slates ago the world seems to have changed; None: it has not."""
-        config = self.config
-        if config.threshold is None or len(self._excess) < 2 * config.window:
+        config, seen = self.config, len(self._excess)
+        if config.threshold is None or seen < self._quiet_until:
             return None
-        if self.statistic(config.window) <= config.threshold:
-            return None
-        return max(range(config.shortest, config.keep + 1), key=self.statistic)
+        if seen >= 2 * config.window and self.statistic(config.window) > config.threshold:
+            return max(range(config.shortest, config.keep + 1), key=self.statistic)
+        if seen >= 2 * config.long_window and self.statistic(config.long_window) > config.long_threshold:
+            return config.long_keep
+        return None
+
+    def dismiss(self) -> None:
+        """The alarm was false: none for a while."""
+        self._quiet_until = len(self._excess) + self.config.window
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {"excess": self._excess.rows.clone(), "variance": self._variance.rows.clone()}
+        return {
+            "excess": self._excess.rows.clone(),
+            "variance": self._variance.rows.clone(),
+            "quiet_until": torch.tensor(self._quiet_until),
+        }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._excess.load(state["excess"])
         self._variance.load(state["variance"])
+        self._quiet_until = int(state["quiet_until"])

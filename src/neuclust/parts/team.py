@@ -2,47 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from neuclust.errors import ConfigError
 from neuclust.parts.feature_blocks import FeatureBlocks
-from neuclust.parts.learners import LEARNERS, Learner, LearnersConfig, distinct_learners
+from neuclust.parts.history import GrowingTable
+from neuclust.parts.learners import LEARNERS, Learner, LearnersConfig, fitting_learners, learner_names
 from neuclust.parts.plays import Plays
 from neuclust.parts.state import nested, take, under
 from neuclust.parts.surprise import DriftConfig, SurpriseTest, log_likelihood
 
 CERTAIN = 0.03  # no prediction counts as surer than this
-LEVEL, RATE = 0.2, 0.2  # the moving average of rewards: its start and its rate
+LEVEL, RATE = 0.7, 0.2  # the moving average of rewards: its start, in good hope, and its rate
+BLIND, BLIND_WEIGHT = 0.2, 1.0  # what an arm taken blindly is thought to pay at first, and how many arms that counts
+
+
+@dataclass(frozen=True, slots=True)
+class TeamConfig:
+    """`learners` by name. The first, and `local` where there are clusters, begin with `prior` more evidence than the
+    others: simple accounts are to be beaten, not to be found. No evidence is counted of the first `settling` slates,
+    where learners that begin at 0 are not worse than those that begin at ½.
+    """
+
+    learners: str = "linear,local,quadratic,logistic,additive,net,stiff-net"
+    prior: float = 5.0
+    settling: int = 3
+    drift: DriftConfig = field(default_factory=DriftConfig)
+    options: LearnersConfig = field(default_factory=LearnersConfig)
+
+    def __post_init__(self) -> None:
+        learner_names(self.learners)
+        if self.settling < 0:
+            raise ConfigError(f"settling: expected a number of slates of at least 0, got {self.settling}")
 
 
 class Team:
     """L_m = prior_m + Σ log-likelihood of each slate's rewards under learner m before it learned them."""
 
     def __init__(
-        self,
-        blocks: FeatureBlocks,
-        learners: Mapping[str, Learner],
-        prior: Sequence[float],
-        drift: DriftConfig,
-        slate_size: int,
+        self, config: TeamConfig, blocks: FeatureBlocks, slate_size: int, seed: int = 0, generation: int = 0
     ) -> None:
-        self.blocks, self.learners = blocks, learners
+        self.config, self.blocks = config, blocks
+        names = fitting_learners(learner_names(config.learners), blocks)
+        self.learners: Mapping[str, Learner] = {
+            name: LEARNERS[name](config.options, blocks, seed, f"auto {name} {generation}") for name in names
+        }
         self.plays = Plays(blocks, slate_size)
-        self.evidence = torch.tensor(prior, dtype=torch.float64)  # L, (M,)
-        self.level = LEVEL  # r̄
-        self.surprise = SurpriseTest(drift)
-
-    @classmethod
-    def of(
-        cls, config: LearnersConfig, names: Sequence[str], blocks: FeatureBlocks, head_start: float,
-        drift: DriftConfig, slate_size: int, seed: int, generation: int,
-    ) -> Team:  # fmt: skip
-        """A team that has seen nothing; its first learner leads by `head_start`."""
-        names = distinct_learners(names, blocks)
-        learners = {name: LEARNERS[name](config, blocks, seed, f"auto {name} {generation}") for name in names}
-        return cls(blocks, learners, [head_start, *[0.0] * (len(names) - 1)], drift, slate_size)
+        ahead = [config.prior if name in (names[0], "local") else 0.0 for name in names]
+        self.evidence = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
+        self.level = LEVEL  # r̄ of arms that were chosen
+        self._blind, self._blindly = BLIND * BLIND_WEIGHT, BLIND_WEIGHT  # Σ of rewards of arms taken blindly, how many
+        self.surprise = SurpriseTest(config.drift)
+        self._foreseen = GrowingTable()  # log-likelihood of every slate under the team's weighted prediction
 
     @property
     def leader(self) -> str:
@@ -54,17 +69,38 @@ class Team:
         """How far each learner's evidence is behind the leader's, (M,)."""
         return self.evidence.max() - self.evidence
 
-    def absorb(self, z: Tensor, rewards: Tensor) -> None:
-        """One slate's contexts (k, d) and rewards (k,): judge every learner by it, then let all learn."""
+    @property
+    def lift(self) -> float:
+        """How much more chosen arms pay of late than arms taken blindly have."""
+        return self.level - self._blind / self._blindly
+
+    def foresaw(self, slates: int) -> float:
+        """Log-likelihood of the latest slates, each under what the team thought before it."""
+        return float(self._foreseen.rows[-slates:].sum())
+
+    def absorb(self, z: Tensor, rewards: Tensor, blind: Tensor | None = None) -> None:
+        """One slate's contexts (k, d) and rewards (k,): judge every learner by it, then let all learn.
+
+        `blind` (k,) says which arms were taken blindly.
+        """
         features = self.blocks.read(z)
         chances = torch.stack([learner.means(features) for learner in self.learners.values()])
         chances = chances.clamp(CERTAIN, 1 - CERTAIN)
         self.surprise.observe(chances[int(self.evidence.argmax())], rewards)
-        self.evidence = self.evidence + log_likelihood(chances, rewards)
-        self.level += RATE * (float(rewards.mean()) - self.level)
+        self._foreseen.append(float(log_likelihood(torch.softmax(-self.gaps, 0) @ chances, rewards)))
+        if self.plays.slates >= self.config.settling:
+            self.evidence = self.evidence + log_likelihood(chances, rewards)
+        self._count(rewards, torch.zeros_like(rewards, dtype=torch.bool) if blind is None else blind)
         played = self.plays.add(z, features, rewards)
         for learner in self.learners.values():
             learner.learn(played, self.plays)
+
+    def _count(self, rewards: Tensor, blind: Tensor) -> None:
+        chosen = rewards[~blind]
+        self._blind += float(rewards[blind].sum())
+        self._blindly += float(blind.sum())
+        if len(chosen):
+            self.level += RATE * len(chosen) / len(rewards) * (float(chosen.mean()) - self.level)
 
     @property
     def failures(self) -> int:
@@ -72,15 +108,27 @@ class Team:
         return sum(getattr(learner, "failures", 0) for learner in self.learners.values())
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {"evidence": self.evidence.clone(), "level": torch.tensor(self.level, dtype=torch.float64)}
+        numbers = [self.level, self._blind, self._blindly]
+        state = {"evidence": self.evidence.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}
+        state["foreseen"] = self._foreseen.rows.clone()
         for name, learner in self.learners.items():
             state |= nested(f"learner.{name}", learner.state_dict())
         state |= nested("plays", self.plays.state_dict()) | nested("surprise", self.surprise.state_dict())
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.evidence, self.level = take(state, "evidence", self.evidence), float(state["level"])
+        self.evidence = take(state, "evidence", self.evidence)
+        self.level, self._blind, self._blindly = state["numbers"].tolist()
+        self._foreseen.load(state["foreseen"])
         for name, learner in self.learners.items():
             learner.load_state_dict(under(f"learner.{name}", state))
         self.plays.load_state_dict(under("plays", state))
         self.surprise.load_state_dict(under("surprise", state))
+
+
+def retold(team: Team, slates: int, seed: int, generation: int) -> Team:
+    """A team that has seen nothing but the latest slates of this one; no word of which arms were taken blindly."""
+    fresh = Team(team.config, team.blocks, team.plays.slate_size, seed, generation)
+    for contexts, rewards in team.plays.latest(slates):
+        fresh.absorb(contexts, rewards)
+    return fresh

@@ -19,10 +19,9 @@ from neuclust.kernels.regions import group_rows
 from neuclust.parts.block_regression import BlockRegression
 from neuclust.parts.encoder import contexts_at
 from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks, Features
-from neuclust.parts.learners import LearnersConfig, learner_names
+from neuclust.parts.slate_worth import SlateWorth, SlateWorthConfig, assemble_groups
 from neuclust.parts.state import nested, under
-from neuclust.parts.surprise import DriftConfig
-from neuclust.parts.team import Team
+from neuclust.parts.team import BLIND, LEVEL, Team, TeamConfig, retold
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -32,12 +31,19 @@ UNHEARD = 1e-6  # the weight in an average below which a learner is not asked
 
 @dataclass(frozen=True, slots=True)
 class ExploringConfig:
-    """A slot explores with chance ε = (1 − r̄)^power · min(eps0, epsc/t); `rival` of these take a learner's best arm,
-    the others any arm. r̄ is a moving average of arm rewards, t counts slates since the start or the last change."""
+    """A slot explores with chance ε = min(eps0, epsc (1 − r̄)^power / (t · lift)); `rival` of these take a learner's
+    best arm, the others any arm, blindly. r̄ is a moving average of the rewards of arms that were chosen, lift how much
+    more that is than what arms taken blindly have paid (at least `least_lift`), t counts slates since the start or the
+    last change.
+
+    So exploring costs about epsc (1 − r̄)^power / t a slot, whatever the problem, and is free where choosing is no
+    better than chance: a team on the wrong track goes on exploring until it is off it.
+    """
 
     eps0: float = 0.8
-    epsc: float = 16.0
-    power: float = 2.0
+    epsc: float = 3.0
+    power: float = 4.0
+    least_lift: float = 0.01
     rival: float = 0.5
 
     def __post_init__(self) -> None:
@@ -46,35 +52,37 @@ class ExploringConfig:
                 "exploring: expected eps0 and rival from 0 to 1, epsc and power of at least 0, got "
                 f"{self.eps0}, {self.rival}, {self.epsc} and {self.power}"
             )
+        if not self.least_lift > 0:
+            raise ConfigError(f"exploring.least_lift: expected a number above 0, got {self.least_lift}")
 
-    def chance(self, level: float, t: int) -> float:
+    def chance(self, level: float, lift: float, t: int) -> float:
         """ε for r̄ = `level` at slate t = 1, 2, …"""
-        return float((1 - level) ** self.power * min(self.eps0, self.epsc / t))
+        cost = self.epsc * (1 - level) ** self.power / t
+        return float(min(self.eps0, cost / max(self.least_lift, lift)))
 
 
 @dataclass(frozen=True, slots=True)
 class AutoConfig:
-    """`learners` by name, the first with `prior` more evidence than the others; how their scores are combined:
+    """Who is in the team, what they read, and how their scores are combined:
 
     leader  the scores of the learner with the most evidence
     max     max_m [score_m − penalty · gap_m]
     average Σ_m w_m score_m, w_m ∝ exp(−gap_m / temperature)
+
+    `worth` finds out whether arms of one cluster pay less together.
     """
 
-    learners: str = "linear,quadratic,logistic,additive,net,stiff-net"
-    prior: float = 3.0
+    team: TeamConfig = field(default_factory=TeamConfig)
     combine: Literal["leader", "max", "average"] = "average"
     penalty: float = 0.05
     temperature: float = 1.0
     exploring: ExploringConfig = field(default_factory=ExploringConfig)
-    drift: DriftConfig = field(default_factory=DriftConfig)
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
-    options: LearnersConfig = field(default_factory=LearnersConfig)
+    worth: SlateWorthConfig = field(default_factory=SlateWorthConfig)
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
         check_choices(self)
-        learner_names(self.learners)
         if not (self.penalty >= 0 and self.temperature > 0):
             raise ConfigError(
                 f"auto: expected penalty >= 0 and temperature > 0, got {self.penalty} and {self.temperature}"
@@ -83,7 +91,9 @@ class AutoConfig:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Who leads and why: evidence behind the leader's by learner, noise variances found, how much is explored."""
+    """Who leads and why: evidence behind the leader's by learner, noise variances found, how much is explored, how
+    many clusters the contexts form (1: none), and what each further rewarded arm of a cluster adds (None: the same).
+    """
 
     leader: str | None  # None: nothing seen yet
     gaps: dict[str, float]
@@ -91,10 +101,15 @@ class Explanation:
     exploring: float
     restarts: int
     masked: bool | None
+    clusters: int | None = None
+    steps: tuple[float, ...] | None = None
 
 
 class Auto:
-    """S_t = top K of the combined scores of a team of learners, some slots left to chance while rewards are low."""
+    """S_t = top K of the combined scores of a team of learners, some slots left to chance while rewards are low.
+
+    Where arms of one cluster were seen to pay less together, S_t is the slate of the largest expected worth instead.
+    """
 
     name = "auto"
     save = save_policy
@@ -102,23 +117,41 @@ class Auto:
     def __init__(self, config: AutoConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.team: Team | None = None  # settled by the first update that shows anything
+        self.worth = SlateWorth(config.worth, slate_size)
         self.restarts = 0
         self._earlier_failures = 0  # of teams that were given up
+        self._looked_at: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
 
     # --- selection -------------------------------------------------------------------------------------------
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
+        rank = tie_rank(round, self.config.tie, self.seed)
         team = self._team_for(round)
         if team is None:  # every context is 0: nothing tells arms apart
-            zeros = torch.zeros(len(round.arm_ids), dtype=torch.float64)
-            return self._slate(round, zeros, zeros, [])
-        contexts = round.contexts
-        first, group = group_rows(contexts)  # equal contexts once, so that ties stay ties
-        sheets = Sheets(team, team.blocks.read(contexts[first]), round.t)
-        scores, means = self._combined(sheets)
-        explorers = self._explorers(round, sheets, group)
-        return self._slate(round, scores[group], means[group], explorers)
+            zeros = torch.zeros(self.slate_size, dtype=torch.float64)
+            return Slate(top(torch.zeros(len(round.arm_ids)), rank, self.slate_size), zeros, zeros)
+        first, group = group_rows(round.contexts)  # equal contexts once, so that ties stay ties
+        sheets = Sheets(team, team.blocks.read(round.contexts[first]), group, round.t)
+        scores, means = (values[group] for values in self._combined(sheets))
+        explorers = self._explorers(sheets, rank)
+        chosen = self._chosen(sheets, scores, rank, [position for position, _ in explorers])
+        positions = torch.cat([chosen, torch.tensor([position for position, _ in explorers], dtype=torch.int64)])
+        blind = torch.tensor([False] * len(chosen) + [blindly for _, blindly in explorers])
+        return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0), blind=blind)
+
+    def _chosen(self, sheets: Sheets, scores: Tensor, rank: Tensor, taken: list[int]) -> Tensor:
+        """The best of the others for the slots that chance left free, best first."""
+        free = torch.ones(len(scores), dtype=torch.bool)
+        free[taken] = False
+        left = torch.nonzero(free).flatten()
+        steps, places, wanted = self.worth.steps, sheets.team.blocks.places, self.slate_size - len(taken)
+        if wanted == 0:
+            return left[:0]
+        if steps is None or places is None:
+            return left[top(scores[left], rank[left], wanted)]
+        labels = places.labels(sheets.features.x)[sheets.group]
+        return left[assemble_groups(scores[left], labels[left], steps, rank[left], wanted)]
 
     def _combined(self, sheets: Sheets) -> tuple[Tensor, Tensor]:
         """Scores by the rule of `combine`, and the leader's means."""
@@ -133,51 +166,37 @@ class Auto:
         heard = [m for m, weight in enumerate(weights.tolist()) if weight > UNHEARD]
         return weights[heard] @ torch.stack([sheets.of(names[m])[0] for m in heard]), means
 
-    def _explorers(self, round: Round, sheets: Sheets, group: Tensor) -> list[int]:
-        """Positions that slots left to chance take, all different."""
-        rng = stream(self.seed, "auto exploring", round.t)
+    def _explorers(self, sheets: Sheets, rank: Tensor) -> list[tuple[int, bool]]:
+        """Positions that slots left to chance take, all different, and whether blindly."""
+        rng = stream(self.seed, "auto exploring", sheets.t)
         slots = int((rng.random(self.slate_size) < self.exploring).sum())
-        chosen: list[int] = []
+        found: list[tuple[int, bool]] = []
         for _ in range(slots):
+            taken = [position for position, _ in found]
             if rng.random() < self.config.exploring.rival:
-                chosen.append(self._best_of_rival(round, sheets, group, chosen, rng))
+                found.append((self._best_of_rival(sheets, rank, taken, rng), False))
             else:
-                free = np.setdiff1d(np.arange(len(group)), chosen)
-                chosen.append(int(free[rng.integers(len(free))]))
-        return chosen
+                free = np.setdiff1d(np.arange(len(sheets.group)), taken)
+                found.append((int(free[rng.integers(len(free))]), True))
+        return found
 
-    def _best_of_rival(
-        self, round: Round, sheets: Sheets, group: Tensor, taken: list[int], rng: np.random.Generator
-    ) -> int:
+    def _best_of_rival(self, sheets: Sheets, rank: Tensor, taken: list[int], rng: np.random.Generator) -> int:
         names = list(sheets.team.learners)
-        scores = sheets.of(names[int(rng.integers(len(names)))])[0][group].clone()
+        scores = sheets.of(names[int(rng.integers(len(names)))])[0][sheets.group].clone()
         scores[taken] = -torch.inf
-        return int(top(scores, tie_rank(round, self.config.tie, self.seed), 1)[0])
-
-    def _slate(self, round: Round, scores: Tensor, means: Tensor, explorers: list[int]) -> Slate:
-        """The best by score where chance left slots free, then what chance chose."""
-        scores = scores.clone()
-        if explorers:
-            scores[explorers] = -torch.inf
-        free = self.slate_size - len(explorers)
-        rank = tie_rank(round, self.config.tie, self.seed)
-        best = top(scores, rank, free) if free else torch.zeros(0, dtype=torch.int64)
-        positions = torch.cat([best, torch.tensor(explorers, dtype=torch.int64)])
-        return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0))
+        return int(top(scores, rank, 1)[0])
 
     def _team_for(self, round: Round) -> Team | None:
         """The team, or one that has seen nothing yet on this round's scales."""
         if self.team is not None:
             return self.team
-        blocks = FeatureBlocks.of(self.config.blocks, round)
+        if self._looked_at is None or self._looked_at[0] is not round:  # an update follows with the round selected from
+            self._looked_at = round, FeatureBlocks.of(self.config.blocks, round)
+        blocks = self._looked_at[1]
         return None if blocks is None else self._fresh(blocks)
 
     def _fresh(self, blocks: FeatureBlocks) -> Team:
-        config = self.config
-        names = learner_names(config.learners)
-        return Team.of(
-            config.options, names, blocks, config.prior, config.drift, self.slate_size, self.seed, self.restarts
-        )
+        return Team(self.config.team, blocks, self.slate_size, self.seed, self.restarts)
 
     # --- learning --------------------------------------------------------------------------------------------
 
@@ -195,27 +214,38 @@ class Auto:
         team = self._team_for(round) if len(rewards) else None
         if team is None:
             return
-        self.team = team
-        team.absorb(_contexts(round, slate.positions[seen]), rewards)
+        self.team, self._looked_at = team, None
+        contexts = _contexts(round, slate.positions[seen])
+        team.absorb(contexts, rewards, None if slate.blind is None else slate.blind[seen])
+        if team.blocks.places is not None:
+            labels = team.blocks.places.labels(team.blocks.scaled(contexts))
+            self.worth.observe(labels, rewards, float(feedback.slate_reward))
         since = team.surprise.change()
         if since is not None:
-            self._restart(team, since)
+            self._reconsider(team, since)
 
-    def _restart(self, team: Team, slates: int) -> None:
-        """As if the policy had begun that many slates ago."""
-        self.restarts += 1
-        self._earlier_failures += team.failures
-        self.team = self._fresh(team.blocks)
-        for contexts, rewards in team.plays.latest(slates):
-            self.team.absorb(contexts, rewards)
+    def _reconsider(self, team: Team, slates: int) -> None:
+        """Begin anew with the latest slates if one who saw nothing else foresaw the later half of them better.
+
+        What looks like a change may be a team that is wrong in another way: it would lose its memory for nothing.
+        """
+        fresh = retold(team, slates, self.seed, self.restarts + 1)
+        later = max(1, slates // 2)
+        if fresh.foresaw(later) - team.foresaw(later) > self.config.team.drift.gain:
+            self.restarts += 1
+            self._earlier_failures += team.failures
+            self.team = fresh
+        else:
+            team.surprise.dismiss()
 
     # --- what it thinks --------------------------------------------------------------------------------------
 
     @property
     def exploring(self) -> float:
         """ε, the chance that a slot of the next slate explores."""
-        level, slates = (0.2, 0) if self.team is None else (self.team.level, self.team.plays.slates)
-        return self.config.exploring.chance(level, slates + 1)
+        if self.team is None:
+            return self.config.exploring.chance(LEVEL, LEVEL - BLIND, 1)
+        return self.config.exploring.chance(self.team.level, self.team.lift, self.team.plays.slates + 1)
 
     @property
     def failed_trainings(self) -> int:
@@ -230,7 +260,12 @@ class Auto:
         learners = team.learners.items()
         noise = {n: one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
         gaps = dict(zip(team.learners, team.gaps.tolist(), strict=True))
-        return Explanation(team.leader, gaps, noise, self.exploring, self.restarts, team.blocks.masked)
+        places, steps = team.blocks.places, self.worth.steps
+        return Explanation(
+            team.leader, gaps, noise, self.exploring, self.restarts, team.blocks.masked,
+            clusters=1 if places is None else len(places.centroids),
+            steps=None if steps is None else tuple(steps.tolist()),
+        )  # fmt: skip
 
     # --- state -----------------------------------------------------------------------------------------------
 
@@ -239,6 +274,7 @@ class Auto:
             "seed": torch.tensor(self.seed),
             "restarts": torch.tensor(self.restarts),
             "earlier_failures": torch.tensor(self._earlier_failures),
+            **nested("worth", self.worth.state_dict()),
         }
         if self.team is not None:
             state |= nested("blocks", self.team.blocks.state_dict()) | nested("team", self.team.state_dict())
@@ -247,6 +283,7 @@ class Auto:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         seed, restarts, failures = (int(state[name]) for name in ("seed", "restarts", "earlier_failures"))
         self.seed, self.restarts, self._earlier_failures, self.team = seed, restarts, failures, None
+        self.worth.load_state_dict(under("worth", state))
         settled = under("blocks", state)
         if settled:
             team = self._fresh(FeatureBlocks.from_state(self.config.blocks, self.dim, settled))
@@ -260,6 +297,7 @@ class Sheets:
 
     team: Team
     features: Features
+    group: Tensor  # (n,) the distinct context of every arm
     t: int
     _known: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
