@@ -26,15 +26,16 @@ ELSEWHERE = ("auto",)  # still changed while these runs were played: docs/decisi
 Row = Mapping[str, Any]
 
 
-def render(template: str, records: Mapping[str, Any]) -> str:
+def render(template: str, records: Any, kinds: Mapping[str, Callable[..., str]] | None = None) -> str:
     """The template with every {{expression}} replaced; an unknown one is an error that names it."""
-    return re.sub(r"\{\{\s*(.+?)\s*\}\}", lambda match: _value(match[1], records), template)
+    known = _KINDS if kinds is None else kinds
+    return re.sub(r"\{\{\s*(.+?)\s*\}\}", lambda match: _value(match[1], records, known), template)
 
 
-def _value(expression: str, records: Mapping[str, Any]) -> str:
+def _value(expression: str, records: Any, kinds: Mapping[str, Callable[..., str]]) -> str:
     kind, *words = expression.split()
     try:
-        return str(_KINDS[kind](records, *words))
+        return str(kinds[kind](records, *words))
     except (KeyError, StopIteration, IndexError, TypeError) as error:
         raise SystemExit(f"{{{{{expression}}}}}: not in docs/records ({error!r})") from None
 
@@ -74,7 +75,8 @@ def with_error(mean: float | None, error: float | None) -> str:
     return f"{mean:,.{digits}f} ± {error:,.{digits}f}" if round(error, digits) else f"{mean:,.{digits}f}"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: str = "---:") -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: str = "---:") -> str:
+    """A Markdown table; `rule` aligns every column but the first."""
     lines = [head, ["---", *[rule] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -90,7 +92,7 @@ def _paper_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
         *("policy", "clipped, published", "clipped, measured", "expected, behind the published", "expected, measured"),
         *("seconds, published", "seconds, measured", "runs"),
     ]
-    return _table(
+    return table(
         head,
         [
             [
@@ -113,7 +115,7 @@ def _our_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
     rows = [row for row in records[study]["rows"] if row["protocol"] == protocol and row["settings"] == ""]
     rows = [row for row in rows if row["policy"] not in ELSEWHERE]
     rows.sort(key=lambda row: row["expected_regret_mean"])
-    return _table(
+    return table(
         ["policy", "expected regret", "clipped regret", "slate successes", "seconds", "seeds"],
         [
             [
@@ -130,7 +132,7 @@ def _our_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
 
 
 def _verdict_table(records: Mapping[str, Any], study: str) -> str:
-    return _table(
+    return table(
         ["claim", "answer", "what it rests on"],
         [[verdict["claim"], verdict["answer"], verdict["evidence"]] for verdict in records[study]["verdicts"]],
         rule="---",
@@ -142,7 +144,7 @@ def _ablation_table(records: Mapping[str, Any], name: str) -> str:
     problems = list(dict.fromkeys(row["env"] for row in rows))
     titles = list(dict.fromkeys(row["title"] for row in rows))
     found = {(row["title"], row["env"]): with_error(row["mean"], row["error"]) for row in rows}
-    return _table(
+    return table(
         ["setting", *problems],
         [[title, *[found.get((title, problem), "–") for problem in problems]] for title in titles],
     )
@@ -151,7 +153,7 @@ def _ablation_table(records: Mapping[str, Any], name: str) -> str:
 def _sweep_table(records: Mapping[str, Any], study: str, name: str) -> str:
     rows = sorted(records[study][name], key=lambda row: row["mean"])
     measures = [(row, with_error(row["mean"], row["error"]), number(row["seconds"])) for row in rows]
-    return _table(
+    return table(
         ["policy", "expected regret", "seconds", "seeds"],
         [[f"`{row['policy']}`", regret, seconds, str(row["seeds"])] for row, regret, seconds in measures],
     )
