@@ -241,9 +241,9 @@ def is_rival(policy: str) -> bool:
 
 
 def best(scores: Scores, among: Callable[[str], bool]) -> str | None:
-    """The least mean regret among policies that played at least half as many seeds as the keenest; None without any."""
+    """The least mean regret of those with at least a quarter of the keenest policy's seeds; None without any."""
     most = max((len(score.regret) for score in scores.values()), default=0)
-    asked = [name for name, score in scores.items() if among(name) and 2 * len(score.regret) >= most]
+    asked = [name for name, score in scores.items() if among(name) and 4 * len(score.regret) >= most]
     return min(asked, key=lambda name: (scores[name].mean, name), default=None)
 
 

@@ -311,7 +311,7 @@ def test_a_policy_saved_after_a_restart_continues_alike() -> None:
 # --- arms in clusters -----------------------------------------------------------------------------------------
 
 PER_CLUSTER, CENTRES = 15, 4
-LEVELS = torch.tensor([0.9, 0.75, 0.7, 0.65], dtype=torch.float64)  # of the clusters' arms
+LEVELS = torch.tensor([0.6, 0.55, 0.5, 0.45], dtype=torch.float64)  # of the clusters' arms
 
 
 def clustered_round(t: int) -> Round:
@@ -350,11 +350,13 @@ def rewarded(policy: Auto, rounds: range, coverage: bool) -> list[list[int]]:
     return slates
 
 
-def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top() -> None:
-    spread, counted = gathered(), gathered()
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top(seed: int) -> None:
+    """No cluster is so good that slates hardly ever mix: such slates cannot tell what spreading pays."""
+    spread, counted = gathered(seed), gathered(seed)
     assert spread.explain().steps is None
-    rewarded(spread, range(1, 251), coverage=True)
-    rewarded(counted, range(1, 251), coverage=False)
+    rewarded(spread, range(1, 121), coverage=True)
+    rewarded(counted, range(1, 121), coverage=False)
     for one in (spread, counted):
         one.config = replace(one.config, exploring=GREEDY)
     told, plain = spread.explain(), counted.explain()
@@ -364,7 +366,7 @@ def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top() -> 
     assert told.steps[0] == 1.0
     assert sorted(told.steps, reverse=True) == list(told.steps)
     assert told.steps[-1] < 0.3
-    for t in range(251, 256):
+    for t in range(121, 126):
         round = clustered_round(t)
         assert sorted(p % CENTRES for p in spread.select(round).positions.tolist()) == list(range(CENTRES))
         assert counted.team is not None
@@ -372,9 +374,8 @@ def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top() -> 
         weights = torch.softmax(-counted.team.gaps, 0)
         learners = counted.team.learners.values()
         scores = weights @ torch.stack([learner.scores(features, t)[0] for learner in learners])
-        slate = counted.select(round).positions
-        assert slate.tolist() == top(scores, round.arm_ids, K + 1).tolist()
-        assert float((slate % CENTRES == 0).double().mean()) >= 0.75  # the best cluster's
+        expected = top(scores, round.arm_ids, K + 1)
+        assert counted.select(round).positions.tolist() == expected.tolist()
 
 
 def test_clusters_are_found_by_the_first_round_and_explained() -> None:
