@@ -284,7 +284,7 @@ ENVIRONMENTS: dict[str, EnvironmentSpec] = {
         ),
         EnvironmentSpec(
             "long-slate",
-            "clusters for slates of 20 (--k 20): no cluster offers that many good arms",
+            "clusters for slates of 20 (--slate-size 20): no cluster offers that many good arms",
             _synthetic(beyond.long_slate),
         ),
     )
