@@ -283,6 +283,7 @@ class Auto:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         seed, restarts, failures = (int(state[name]) for name in ("seed", "restarts", "earlier_failures"))
         self.seed, self.restarts, self._earlier_failures, self.team = seed, restarts, failures, None
+        self._looked_at = None
         self.worth.load_state_dict(under("worth", state))
         settled = under("blocks", state)
         if settled:
