@@ -32,12 +32,15 @@ OWN_HORIZON = {problem.name: problem.rounds for problem in SUITE}
 LONG = 1000
 HORIZON_BOUND = ("drift-abrupt", "drift-slow", "turnover")  # a longer run plays another world, not more of the same
 EARLIER = {"drift-none": 400, "drift-abrupt": 400}  # kept as well: what a change costs once it lies back
-DEVELOPMENT = (range(100, 108), range(200, 212), range(300, 304), range(400, 404), range(500, 520))
+DEVELOPMENT = (range(100, 108), range(200, 212), range(300, 304), range(400, 404), range(500, 521), range(600, 625))
 REPORTED = "1000:1020"
 
 KNOWS_THE_TRUTH = ("oracle", "cluster-oracle", "static")
 LINEAR = ("linucb", "lin-ts", "auto:linear")
 SHOWN = ("neuclust", "neuclust-across", "cn-ucb", "neural-linear", "uniform")
+NINE = (  # what the prototype was first measured on
+    "ml-paper", "ml-volatile", "ml-ideal", "clusters", "bump", "yelp", "replay", "ml-quadratic", "quadratic",
+)  # fmt: skip
 FEWEST_PAIRS = 5  # below, nothing is said about who is ahead
 EQUAL_WITHIN = 0.10
 UNMEASURED = "not measured yet"
@@ -371,10 +374,11 @@ def _measured(given: Contest, problem: str, *policies: str) -> str:
 
 
 def _claims_table(given: Contest) -> str:
-    """Everything is of the problems' own length."""
+    """Everything is of the problems' own length, and what stands beside linear policies and the prototype of both."""
     rows = [
         *(_near_linear(given.at(name), name) for name in ("ml-paper", "ml-volatile")),
-        *(_beside_linear(given.at(name), name) for name in ("ml-ideal", "bump", "clusters", "yelp", "replay")),
+        *_at_both(_beside_linear, given, ("ml-ideal", "bump", "clusters", "yelp", "replay")),
+        *_at_both(_beside_prototype, given, NINE),
         *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump", "clusters")),
         *(_after_change(given, policy) for policy in ("auto", "neuclust", "linucb")),
         *(_with_delay(given, policy) for policy in ("auto", "neuclust", "linucb")),
@@ -392,13 +396,30 @@ def _near_linear(scores: Scores, problem: str) -> list[str] | None:
     return [question, f"`{problem}`", f"`auto` − `{linear}`: {_signed(gap)}", answer]
 
 
-def _beside_linear(scores: Scores, problem: str) -> list[str] | None:
+def _at_both(
+    ask: Callable[[Scores, str], list[str] | None], given: Contest, problems: Iterable[str]
+) -> Iterator[list[str] | None]:
+    """A question about problems, after their own number of rounds and after the long one."""
+    for problem in problems:
+        for horizon in horizons(problem):
+            yield ask(given.at(problem, horizon), f"`{problem}`, {horizon} rounds")
+
+
+def _beside_linear(scores: Scores, where: str) -> list[str] | None:
     linear = best(scores, is_linear)
-    if linear is None or "auto" not in scores:
+    return _share_of(scores, linear, where, "the best linear policy's") if linear else None
+
+
+def _beside_prototype(scores: Scores, where: str) -> list[str] | None:
+    return _share_of(scores, "auto:prototype", where, "the prototype's")
+
+
+def _share_of(scores: Scores, other: str, where: str, whose: str) -> list[str] | None:
+    if other not in scores or "auto" not in scores:
         return None
-    ratio = _ratio(scores["auto"].regret, scores[linear].regret)
-    question = "which share of the best linear policy's regret has `auto`?"
-    return [question, f"`{problem}`", f"`auto` / `{linear}`: {ratio}", _beside(ratio, 1)] if ratio else None
+    ratio = _ratio(scores["auto"].regret, scores[other].regret)
+    question = f"which share of {whose} regret has `auto`?"
+    return [question, where, f"`auto` / `{other}`: {ratio}", _beside(ratio, 1)] if ratio else None
 
 
 def _gap_closed(scores: Scores, problem: str) -> list[str] | None:

@@ -221,7 +221,7 @@ _NEURAL_MAB = {
 _AUTO = {
     "default": AutoConfig(),
     "leader": AutoConfig(combine="leader"),
-    "max": AutoConfig(combine="max"),
+    "max": AutoConfig(combine="max", claims=0),
     # one linear model whose scales are told by the data, for whoever knows that reward rises with affinity
     "linear": AutoConfig(
         team=TeamConfig(learners="linear", drift=DriftConfig(threshold=None)), exploring=ExploringConfig(eps0=0.0)
@@ -229,10 +229,11 @@ _AUTO = {
     # three learners, the largest score after a penalty for evidence: what the team has to beat
     "prototype": AutoConfig(
         team=TeamConfig(
-            learners="linear,waves,net", prior=2.0, settling=0, drift=DriftConfig(threshold=None),
-            options=LearnersConfig(linear_bonus=0.3),
+            learners="linear,waves,net", prior=2.0, settling=0, switching=0.0,
+            drift=DriftConfig(threshold=None), options=LearnersConfig(linear_bonus=0.3),
         ),
         combine="max",
+        claims=0,
         exploring=ExploringConfig(eps0=0.0),
     ),
 }  # fmt: skip

@@ -50,6 +50,11 @@ def test_beliefs_are_the_posterior() -> None:
     torch.testing.assert_close(variance, ((x @ covariance) * x).sum(1) + NOISE)
 
 
+def test_the_covariance_is_the_inverse_of_the_precision() -> None:
+    torch.testing.assert_close(fitted().covariance(), explicit()[0])
+    torch.testing.assert_close(fitted(0).covariance(), torch.diag(PRIOR))
+
+
 def test_draws_have_the_posterior_mean_and_covariance() -> None:
     """Fails when a draw uses L⁻¹ in place of L⁻ᵀ or forgets its spread."""
     model, (covariance, mean) = fitted(), explicit()

@@ -134,9 +134,9 @@ def test_plays_keep_equal_contexts_once_and_remember_slates() -> None:
     x, sums, counts = plays.table(2)
     assert torch.equal(x, blocks().read(z).matrix[:, :2])
     assert (sums.tolist(), counts.tolist()) == ([1.0, 2.0, 0.0], [2.0, 3.0, 1.0])
-    (first, rewards), (last, _) = plays.latest(2)
+    (first, paid), (last, _) = plays.latest(2)
     assert torch.equal(first, z[[1, 1, 2]])
-    assert rewards.tolist() == [1.0, 1.0, 0.0]
+    assert paid.tolist() == [1.0, 1.0, 0.0]
     assert torch.equal(last, z[[0]])
     assert len(plays.latest(50)) == plays.slates == 3
 
@@ -150,6 +150,14 @@ def test_names_are_checked_and_copies_left_out() -> None:
     assert fitting_learners(names, blocks()) == list(names)
     assert fitting_learners(names, blocks(limit=2)) == ["linear", "additive"]
     assert fitting_learners(names[:2], blocks(limit=2)) == ["linear", "logistic"]
+
+
+def test_directions_are_looked_for_where_products_are_read() -> None:
+    names = ("additive", "index", "logistic")
+    assert fitting_learners(names, blocks()) == list(names)
+    assert fitting_learners(names, blocks(limit=2)) == ["additive"]
+    assert fitting_learners(names[1:], blocks(limit=2)) == ["logistic"]
+    assert fitting_learners(("index",), blocks(limit=2)) == ["linear"]
 
 
 def test_nothing_is_local_without_clusters() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -15,7 +15,9 @@ from torch import Tensor
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks, Places
+from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks, Features, Places
+from neuclust.parts.learners import Learner
+from neuclust.parts.slate_worth import SlateWorth
 from neuclust.parts.surprise import DriftConfig
 from neuclust.parts.team import Team, TeamConfig, retold
 from neuclust.policies import auto
@@ -42,8 +44,8 @@ def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
     the prior is left out.
     """
     environment = small_environment(horizon=60)
-    policy = built(combine="leader", team=TeamConfig(prior=0.5))
-    tally = torch.tensor([0.5] + [0.0] * 5, dtype=torch.float64)  # contexts are masked: nobody is local
+    policy = built(combine="leader", claims=0, team=TeamConfig(prior=0.5, switching=0.0))
+    tally = torch.tensor([0.5] + [0.0] * 6, dtype=torch.float64)  # contexts are masked: nobody is local
     leaders = set()
     for t in range(1, 41):
         round = environment.round(t)
@@ -68,20 +70,23 @@ def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
     assert len(leaders) > 1
 
 
-@pytest.mark.parametrize("combine", ["max", "average"])
-def test_scores_are_combined_by_the_rule(combine: str) -> None:
+@pytest.mark.parametrize("switching", [0.0, 1.0])
+@pytest.mark.parametrize("combine", ["leader", "max", "average"])
+def test_scores_are_combined_by_the_rule(combine: str, switching: float) -> None:
     environment = small_environment()
-    policy = built(combine=combine, penalty=0.2, temperature=2.0)
+    policy = built(combine=combine, penalty=0.2, temperature=2.0, claims=0, team=TeamConfig(switching=switching))
     play(policy, environment, range(1, 15))
     team, round = policy.team, environment.round(15)
     assert team is not None
     features = team.blocks.read(round.contexts)
     scores = torch.stack([learner.scores(features, 15)[0] for learner in team.learners.values()])
     gaps = team.evidence.max() - team.evidence
-    if combine == "max":
+    weights = torch.exp(-gaps / 2.0) if switching == 0 else torch.exp(team.log_weights).sqrt()
+    if combine == "leader":
+        expected = scores[int(weights.argmax())]
+    elif combine == "max":
         expected = (scores - 0.2 * gaps[:, None]).max(0).values
     else:
-        weights = torch.exp(-gaps / 2.0)
         expected = (weights / weights.sum()) @ scores
     assert policy.select(round).positions.tolist() == expected_slate(policy, round, expected)
 
@@ -133,8 +138,8 @@ def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> N
 
 def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
     environment = small_environment()
-    policy = built(exploring=ExploringConfig(eps0=0.3, epsc=1e9, power=0.0, rival=0.0))
-    greedy = built(exploring=GREEDY)
+    policy = built(claims=0, exploring=ExploringConfig(eps0=0.3, epsc=1e9, power=0.0, rival=0.0))
+    greedy = built(claims=0)
     for one in (policy, greedy):
         for t in range(1, 6):
             one.update(environment.round(t), slate_of(t, t + 9, t + 20), feedback([1.0, 0.0, 1.0], 1.0))
@@ -150,7 +155,7 @@ def test_slots_that_took_any_arm_are_marked_blind_and_only_those() -> None:
     """The others are the best of the arms that chance left, best first."""
     environment = small_environment()
     by_chance = {rival: ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
-    policy, rivals, greedy = (built(exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY))
+    policy, rivals, greedy = (built(claims=0, exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY))
     play(greedy, environment, range(1, 8))
     for one in (policy, rivals):
         one.load_state_dict(snapshot(greedy))
@@ -163,7 +168,7 @@ def test_slots_that_took_any_arm_are_marked_blind_and_only_those() -> None:
         assert ranked is not None
         assert slate.blind is not None
         assert (slate.blind.dtype, slate.blind.shape) == (torch.bool, (K,))
-        scores = torch.softmax(-ranked.gaps, 0) @ torch.stack(
+        scores = torch.exp(ranked.log_weights) @ torch.stack(
             [learner.scores(features, t)[0] for learner in ranked.learners.values()]
         )
         taken = slate.positions[slate.blind]
@@ -195,6 +200,106 @@ def test_equal_contexts_are_chosen_together_and_units_do_not_matter() -> None:
     greedy.load_state_dict(one.state_dict())
     first, second, _ = greedy.select(twins).positions.tolist()
     assert (first % 2, second) == (0, first + 1)
+
+
+# --- slots that are claimed -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A learner whose score and mean of an arm are one of its features."""
+
+    column: int
+    scale: float
+
+    def means(self, features: Features) -> Tensor:
+        return features.x[:, self.column] * self.scale
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
+        return self.means(features), self.means(features)
+
+
+WEIGHTS, EARNED, AHEAD = [0.1, 0.6, 0.3], [-3.0, -9.0, -5.0], [1.0, 8.0, 0.0]
+
+
+def promising(t: int, slate_size: int, arms: int = 30) -> Round:
+    """Arms with features, which are what somebody promises, from 0.05 to 1.4."""
+    z = 0.05 + 1.35 * torch.from_numpy(stream(4, "test promises", t).random((arms, DIM)))
+    return Round(t, torch.arange(arms), z, None, slate_size)
+
+
+def opinionated(slate_size: int = 5, **changes: Any) -> Auto:
+    """Three learners of whom the second leads, though it foresaw rewards worst."""
+    policy = Auto(AutoConfig(**{"exploring": GREEDY, "penalty": 0.1, **changes}), DIM, slate_size, 2)
+    blocks = FeatureBlocks.of(BlocksConfig(), promising(1, slate_size))
+    assert blocks is not None
+    team = Team(TeamConfig(learners="linear,additive,quadratic"), blocks, slate_size, 2)
+    team.learners = {name: cast(Learner, Opinion(m, blocks.scale)) for m, name in enumerate(team.learners)}
+    team.log_weights = torch.log(torch.tensor(WEIGHTS, dtype=torch.float64))
+    team._prior = torch.tensor(AHEAD, dtype=torch.float64)
+    team.evidence = team._prior + torch.tensor(EARNED, dtype=torch.float64)
+    policy.team = team
+    return policy
+
+
+def claimed_slate(z: list[list[float]], slate_size: int, claims: int, taken: list[int]) -> list[int]:
+    """What all like best, then what anyone promises most of, by plain loops."""
+    free = [arm for arm in range(len(z)) if arm not in taken]
+    liked = sorted(free, key=lambda arm: -sum(weight * z[arm][m] for m, weight in enumerate(WEIGHTS)))
+    if slate_size - len(taken) < claims + 1:
+        return liked[: slate_size - len(taken)]
+    own = liked[: slate_size - len(taken) - claims]
+    promised = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
+    rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-promised[arm], arm))
+    return own + rest[:claims]
+
+
+@pytest.mark.parametrize("slate_size", [1, 2, 5])
+@pytest.mark.parametrize("claims", [0, 1, 2, 4, 5])
+def test_some_slots_go_to_whoever_promises_most(slate_size: int, claims: int) -> None:
+    """Fails when losses count who began ahead, when promises above 1 count for more, or when no slot is left to all."""
+    policy, plain = opinionated(slate_size, claims=claims), opinionated(slate_size, claims=0)
+    differed = 0
+    for t in range(1, 21):
+        round = promising(t, slate_size)
+        slate = policy.select(round)
+        assert slate.positions.tolist() == claimed_slate(round.contexts.tolist(), slate_size, claims, [])
+        assert slate.blind is not None
+        assert not bool(slate.blind.any())
+        torch.testing.assert_close(slate.means, round.contexts[slate.positions, 1])  # the leader's
+        differed += slate.positions.tolist() != plain.select(round).positions.tolist()
+    assert (differed > 10) == (0 < claims < slate_size)
+
+
+@pytest.mark.parametrize("claims", [1, 2])
+def test_slots_are_claimed_only_if_chance_leaves_one_to_all(claims: int) -> None:
+    policy = opinionated(claims=claims, exploring=ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=0.0))
+    explored = set()
+    for t in range(1, 101):
+        round = promising(t, 5, arms=8)  # so few that chance often takes what all like best
+        slate = policy.select(round)
+        assert slate.blind is not None
+        taken = slate.positions[slate.blind].tolist()
+        expected = claimed_slate(round.contexts.tolist(), 5, claims, taken)
+        assert slate.positions.tolist() == expected + taken
+        explored.add(len(taken))
+    assert explored >= {1, 2, 3, 4}
+
+
+def test_no_slot_is_claimed_where_slates_are_put_together_by_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arms in two places, of which a second one in the same place adds half as much."""
+    policies = opinionated(claims=1), opinionated(claims=0)
+    for one in policies:
+        assert one.team is not None
+        corners = torch.eye(2, DIM, dtype=torch.float64)
+        one.team.blocks = replace(one.team.blocks, places=Places(corners, 0.5))
+    rounds = [promising(t, 5) for t in range(1, 21)]
+    before, unclaimed = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
+    assert sum(mine != other for mine, other in zip(before, unclaimed, strict=True)) > 10
+    monkeypatch.setattr(SlateWorth, "steps", 0.5 ** torch.arange(5, dtype=torch.float64))
+    spread, expected = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
+    assert spread == expected
+    assert spread != unclaimed  # put together by worth indeed
 
 
 # --- a world that changes -------------------------------------------------------------------------------------
@@ -353,7 +458,7 @@ def rewarded(policy: Auto, rounds: range, coverage: bool) -> list[list[int]]:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top(seed: int) -> None:
     """No cluster is so good that slates hardly ever mix: such slates cannot tell what spreading pays."""
-    spread, counted = gathered(seed), gathered(seed)
+    spread, counted = gathered(seed, claims=0), gathered(seed, claims=0)
     assert spread.explain().steps is None
     rewarded(spread, range(1, 121), coverage=True)
     rewarded(counted, range(1, 121), coverage=False)
@@ -371,7 +476,7 @@ def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top(seed:
         assert sorted(p % CENTRES for p in spread.select(round).positions.tolist()) == list(range(CENTRES))
         assert counted.team is not None
         features = counted.team.blocks.read(round.contexts)
-        weights = torch.softmax(-counted.team.gaps, 0)
+        weights = torch.exp(counted.team.log_weights)
         learners = counted.team.learners.values()
         scores = weights @ torch.stack([learner.scores(features, t)[0] for learner in learners])
         expected = top(scores, round.arm_ids, K + 1)
@@ -419,11 +524,16 @@ def test_rewards_that_are_no_chances_are_refused_and_change_nothing() -> None:
 def test_it_says_who_leads_and_why() -> None:
     environment = small_environment()
     policy = built()
-    assert policy.explain().leader is None
+    assert (policy.explain().leader, policy.explain().weights) == (None, {})
     play(policy, environment, range(1, 12))
     told = policy.explain()
     assert told.leader is not None
-    assert told.gaps[told.leader] == 0.0
+    assert min(told.gaps.values()) == 0.0
+    assert list(told.weights) == list(told.gaps)
+    assert sum(told.weights.values()) == pytest.approx(1.0)
+    assert told.weights[told.leader] == max(told.weights.values())
+    assert policy.team is not None
+    assert list(told.weights.values()) == pytest.approx(policy.team.log_weights.exp().tolist())
     assert list(told.gaps) == [name for name in policy.config.team.learners.split(",") if name != "local"]
     assert set(told.noise) == {"linear", "quadratic"}
     assert (told.masked, told.exploring, policy.failed_trainings) == (True, 0.0, 0)
@@ -444,7 +554,7 @@ def test_presets_play_without_exploring(preset: str, learners: list[str]) -> Non
 @pytest.mark.parametrize(
     "change",
     [
-        {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0},
+        {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0}, {"claims": -1},
     ],
 )  # fmt: skip
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:

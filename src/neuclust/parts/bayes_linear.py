@@ -130,6 +130,10 @@ class BayesLinear:
         drawn: Tensor = self.mean + spread * torch.linalg.solve_triangular(self._factor.T, noise, upper=True)[:, 0]
         return drawn
 
+    def covariance(self) -> Tensor:
+        """Λ⁻¹, (p, p)."""
+        return torch.cholesky_inverse(self._factor)
+
     def variances(self) -> Tensor:
         """Diagonal of Λ⁻¹, (p,)."""
         return inverse_diagonal(self._factor)

@@ -15,6 +15,7 @@ from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockR
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
+from neuclust.parts.index_regression import IndexConfig, IndexRegression
 from neuclust.parts.local_regression import LocalRegression
 from neuclust.parts.net_regression import NetRegression
 from neuclust.parts.plays import Played, Plays
@@ -108,6 +109,7 @@ class LearnersConfig:
     regression: BlockRegressionConfig = field(default_factory=BlockRegressionConfig)
     logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
+    index: IndexConfig = field(default_factory=IndexConfig)
 
     def __post_init__(self) -> None:
         bonuses = {name: getattr(self, name) for name in ("linear_bonus", "local_bonus", "waves_bonus")}
@@ -145,6 +147,9 @@ LEARNERS: dict[str, Maker] = {
     "logistic": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "crosses"),
     "additive": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "squares"),
     "waves": _waves,
+    "index": lambda config, blocks, seed, purpose: IndexRegression(
+        config.index, config.regression, blocks, seed, purpose
+    ),
     "net": lambda config, blocks, seed, purpose: NetLearner(config.net, blocks, seed, purpose),
     "stiff-net": lambda config, blocks, seed, purpose: NetLearner(_stiff(config), blocks, seed, purpose),
 }
@@ -162,11 +167,13 @@ def learner_names(text: str) -> tuple[str, ...]:
 def fitting_learners(names: Sequence[str], blocks: FeatureBlocks) -> list[str]:
     """Those that have something to say of such contexts.
 
-    Without crosses the logistic learner is the additive one: a copy would only cost time. Without clusters nothing
-    is local; a team of `local` alone keeps to the linear learner then.
+    Without crosses the logistic learner is the additive one: a copy would only cost time; and there are too many
+    directions for `index` to tell which count. Without clusters nothing is local. Where nobody is left the linear
+    learner is.
     """
-    copied = not blocks.crossed and "additive" in names
-    left_out = {"logistic"} if copied else set()
+    left_out = set()
+    if not blocks.crossed:
+        left_out |= {"index", "logistic"} if "additive" in names else {"index"}
     if blocks.places is None:
         left_out.add("local")
     return [name for name in names if name not in left_out] or ["linear"]

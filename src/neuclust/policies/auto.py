@@ -65,15 +65,18 @@ class ExploringConfig:
 class AutoConfig:
     """Who is in the team, what they read, and how their scores are combined:
 
-    leader  the scores of the learner with the most evidence
+    leader  the scores of the learner with the largest weight
     max     max_m [score_m − penalty · gap_m]
-    average Σ_m w_m score_m, w_m ∝ exp(−gap_m / temperature)
+    average Σ_m w_m score_m, w_m ∝ v_m^(1 / temperature) of the team's weights v
 
-    `worth` finds out whether arms of one cluster pay less together.
+    `claims` slots of a slate, if that leaves any, go to the arms somebody promises most of: max_m [min(1, score_m) −
+    penalty · loss_m], loss_m being the gap without anybody's head start. `worth` finds out whether arms of one cluster
+    pay less together; slates are then put together by worth, and no slot is claimed.
     """
 
     team: TeamConfig = field(default_factory=TeamConfig)
     combine: Literal["leader", "max", "average"] = "average"
+    claims: int = 1
     penalty: float = 0.05
     temperature: float = 1.0
     exploring: ExploringConfig = field(default_factory=ExploringConfig)
@@ -83,16 +86,18 @@ class AutoConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
-        if not (self.penalty >= 0 and self.temperature > 0):
+        if not (self.penalty >= 0 and self.temperature > 0 and self.claims >= 0):
             raise ConfigError(
-                f"auto: expected penalty >= 0 and temperature > 0, got {self.penalty} and {self.temperature}"
+                "auto: expected penalty and claims of at least 0 and temperature > 0, got "
+                f"{self.penalty}, {self.claims} and {self.temperature}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Who leads and why: evidence behind the leader's by learner, noise variances found, how much is explored, how
-    many clusters the contexts form (1: none), and what each further rewarded arm of a cluster adds (None: the same).
+    """Who leads and why: weights, and evidence behind the largest, by learner; noise variances found, how much is
+    explored, how many clusters the contexts form (1: none), and what each further rewarded arm of a cluster adds
+    (None: the same).
     """
 
     leader: str | None  # None: nothing seen yet
@@ -103,6 +108,7 @@ class Explanation:
     masked: bool | None
     clusters: int | None = None
     steps: tuple[float, ...] | None = None
+    weights: dict[str, float] = field(default_factory=dict)
 
 
 class Auto:
@@ -135,9 +141,11 @@ class Auto:
         sheets = Sheets(team, team.blocks.read(round.contexts[first]), group, round.t)
         scores, means = (values[group] for values in self._combined(sheets))
         explorers = self._explorers(sheets, rank)
-        chosen = self._chosen(sheets, scores, rank, [position for position, _ in explorers])
-        positions = torch.cat([chosen, torch.tensor([position for position, _ in explorers], dtype=torch.int64)])
-        blind = torch.tensor([False] * len(chosen) + [blindly for _, blindly in explorers])
+        explored = [position for position, _ in explorers]
+        claimed = self._claimed(sheets, scores, rank, explored)
+        chosen = self._chosen(sheets, scores, rank, [*explored, *claimed.tolist()])
+        positions = torch.cat([chosen, claimed, torch.tensor(explored, dtype=torch.int64)])
+        blind = torch.tensor([False] * (len(chosen) + len(claimed)) + [blindly for _, blindly in explorers])
         return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0), blind=blind)
 
     def _chosen(self, sheets: Sheets, scores: Tensor, rank: Tensor, taken: list[int]) -> Tensor:
@@ -162,7 +170,7 @@ class Auto:
         if self.config.combine == "max":
             every = torch.stack([sheets.of(name)[0] for name in names])
             return (every - self.config.penalty * team.gaps.unsqueeze(1)).amax(0), means
-        weights = torch.softmax(-team.gaps / self.config.temperature, 0)
+        weights = torch.softmax(team.log_weights / self.config.temperature, 0)
         heard = [m for m, weight in enumerate(weights.tolist()) if weight > UNHEARD]
         return weights[heard] @ torch.stack([sheets.of(names[m])[0] for m in heard]), means
 
@@ -179,6 +187,26 @@ class Auto:
                 free = np.setdiff1d(np.arange(len(sheets.group)), taken)
                 found.append((int(free[rng.integers(len(free))]), True))
         return found
+
+    def _claimed(self, sheets: Sheets, scores: Tensor, rank: Tensor, taken: list[int]) -> Tensor:
+        """The arms somebody promises most of, each promise less what the evidence against him takes off it.
+
+        Whoever leads plays what proves him right. A rival that knows of better arms elsewhere is never refuted, and
+        never heard, unless somebody goes there.
+        """
+        own = self.slate_size - len(taken) - self.config.claims  # slots left to what all of them like best
+        team = sheets.team
+        if self.config.claims == 0 or own < 1 or len(team.learners) < 2 or self.worth.steps is not None:
+            return torch.empty(0, dtype=torch.int64)
+        losses = dict(zip(team.learners, (self.config.penalty * team.losses).tolist(), strict=True))
+        promised = torch.stack(
+            [sheets.of(name)[0].clamp(max=1) - loss for name, loss in losses.items() if loss < 1]
+        ).amax(0)[sheets.group]
+        liked = scores.clone()
+        liked[taken] = -torch.inf
+        promised[taken] = -torch.inf
+        promised[top(liked, rank, own)] = -torch.inf
+        return top(promised, rank, self.config.claims)
 
     def _best_of_rival(self, sheets: Sheets, rank: Tensor, taken: list[int], rng: np.random.Generator) -> int:
         names = list(sheets.team.learners)
@@ -265,6 +293,7 @@ class Auto:
             team.leader, gaps, noise, self.exploring, self.restarts, team.blocks.masked,
             clusters=1 if places is None else len(places.centroids),
             steps=None if steps is None else tuple(steps.tolist()),
+            weights=dict(zip(team.learners, torch.exp(team.log_weights).tolist(), strict=True)),
         )  # fmt: skip
 
     # --- state -----------------------------------------------------------------------------------------------
