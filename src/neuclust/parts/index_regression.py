@@ -30,6 +30,7 @@ VARIANCES = (0.1, 0.1, 0.1)  # of the constant, of the context and of the waves,
 MOST_VARIANCE = 1.0  # rewards lie between 0 and 1; more is a polynomial made of very long waves
 START = 0.1  # size of the entries of P before the first climb: so small that all waves are one constant
 LENGTHS = (0.3, 0.6)  # over which a guess may change, in typical lengths of a context
+SINGLE_FROM = 5_000  # contexts of a round: from here on their many cosines are taken in single precision
 NEWCOMER = 3  # times as many steps for a member that has not climbed yet
 MOMENTUM, MEMORY = 0.9, 0.999
 
@@ -93,7 +94,8 @@ class Member:
         self.belief = BayesLinear(self.layout.prior, regression.noise)
 
     def means(self, x: Tensor) -> Tensor:
-        return self.belief.means(self.columns(x))
+        """Expected rewards of x (n, d), computed in its precision."""
+        return (self.columns(x) @ self.belief.mean.to(x.dtype)).to(torch.float64)
 
     def columns(self, x: Tensor) -> Tensor:
         """φ of x (n, d) -> (n, 1 + d + D)."""
@@ -232,7 +234,8 @@ class IndexRegression:
     def _each(self, features: Features) -> Tensor:
         """(members, n)."""
         x = scaled_inputs(features.inputs, self.scale)
-        return torch.stack([member.means(x) for member in self.members])
+        given = x.float() if len(x) >= SINGLE_FROM else x
+        return torch.stack([member.means(given) for member in self.members])
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.guide.learn(played, plays)

@@ -198,14 +198,16 @@ class Auto:
         team = sheets.team
         if self.config.claims == 0 or own < 1 or len(team.learners) < 2 or self.worth.steps is not None:
             return torch.empty(0, dtype=torch.int64)
-        losses = dict(zip(team.learners, (self.config.penalty * team.losses).tolist(), strict=True))
-        promised = torch.stack(
-            [sheets.of(name)[0].clamp(max=1) - loss for name, loss in losses.items() if loss < 1]
-        ).amax(0)[sheets.group]
         liked = scores.clone()
         liked[taken] = -torch.inf
-        promised[taken] = -torch.inf
-        promised[top(liked, rank, own)] = -torch.inf
+        spoken_for = torch.cat([torch.tensor(taken, dtype=torch.int64), top(liked, rank, own)])
+        promised = torch.full_like(scores, -torch.inf)
+        losses = dict(zip(team.learners, (self.config.penalty * team.losses).tolist(), strict=True))
+        for name in sorted(losses, key=lambda name: losses[name]):
+            if 1 - losses[name] < _kth_largest(promised, self.config.claims):
+                break  # nobody promises more than 1: whatever the others say, these arms stay
+            promised = promised.maximum(sheets.of(name)[0].clamp(max=1)[sheets.group] - losses[name])
+            promised[spoken_for] = -torch.inf
         return top(promised, rank, self.config.claims)
 
     def _best_of_rival(self, sheets: Sheets, rank: Tensor, taken: list[int], rng: np.random.Generator) -> int:
@@ -335,6 +337,10 @@ class Sheets:
         if name not in self._known:
             self._known[name] = self.team.learners[name].scores(self.features, self.t)
         return self._known[name]
+
+
+def _kth_largest(values: Tensor, k: int) -> float:
+    return float(values.topk(k).values[-1])
 
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:
