@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -114,6 +115,7 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(words)
     known = held(arguments.out)
     todo = [(one, arguments.movielens, arguments.replay) for one in matches(arguments) if one.key not in known]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an end by force would leave its workers playing on
     pool = ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn"))
     tasks = [pool.submit(_task, given) for given in todo]
     done = 0
@@ -128,6 +130,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 file.flush()
     except TimeoutError:
         sys.stderr.write(f"stopped after {done} of {len(todo)} runs\n")
+    finally:
         _stop(pool)
 
 
