@@ -381,7 +381,7 @@ def _claims_table(given: Contest) -> str:
         *_at_both(_beside_prototype, given, NINE),
         *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump", "clusters")),
         *(_after_change(given, policy) for policy in ("auto", "neuclust", "linucb")),
-        *(_with_delay(given, policy) for policy in ("auto", "neuclust", "linucb")),
+        *(_with_delay(given, policy, n) for policy in ("auto", "neuclust", "linucb") for n in horizons("delayed")),
     ]
     return _or_unmeasured(["question", "on", "measured", "answer"], [row for row in rows if row], rule="---")
 
@@ -451,12 +451,12 @@ def _after_change(given: Contest, policy: str) -> list[str] | None:
     return [question, "`drift-abrupt`, `drift-none`", shown, _beside(gap, 0)]
 
 
-def _with_delay(given: Contest, policy: str) -> list[str] | None:
-    late, prompt = (given.at(name).get(policy) for name in ("delayed", "clusters"))
+def _with_delay(given: Contest, policy: str, horizon: int) -> list[str] | None:
+    late, prompt = (given.at(name, horizon).get(policy) for name in ("delayed", "clusters"))
     ratio = _ratio(late.regret, prompt.regret) if late and prompt else None
     question = "what does late feedback cost?"
     shown = f"`{policy}`, delayed / prompt: {ratio}"
-    return [question, "`delayed`, `clusters`", shown, _beside(ratio, 1)] if ratio else None
+    return [question, f"`delayed`, `clusters`, {horizon} rounds", shown, _beside(ratio, 1)] if ratio else None
 
 
 def _ratio(tops: Mapping[int, float], bottoms: Mapping[int, float]) -> Estimate | None:
