@@ -71,6 +71,14 @@ class BlockLayout:
         return determined
 
 
+def evidence_step(config: BlockRegressionConfig, layout: BlockLayout, belief: BayesLinear) -> None:
+    """Prior variances and noise that explain better what was seen, inside the bounds of `config`."""
+    bounds = config.least_variance, config.most_variance
+    determined = layout.step(belief.mean, belief.variances(), bounds)
+    noise = belief.residual() / max(1.0, belief.count - float(determined.sum()))
+    belief.weigh(layout.prior, min(max(noise, config.least_noise), config.most_noise))
+
+
 class Columns(Protocol):
     """What a regression reads of contexts."""
 
@@ -124,12 +132,8 @@ class BlockRegression:
             self._tune()
 
     def _tune(self) -> None:
-        config, belief = self.config, self.belief
-        for _ in range(config.steps):
-            bounds = config.least_variance, config.most_variance
-            determined = self.layout.step(belief.mean, belief.variances(), bounds)
-            noise = belief.residual() / max(1.0, belief.count - float(determined.sum()))
-            belief.weigh(self.layout.prior, min(max(noise, config.least_noise), config.most_noise))
+        for _ in range(self.config.steps):
+            evidence_step(self.config, self.layout, self.belief)
 
     def state_dict(self) -> dict[str, Tensor]:
         return {"variances": self.layout.variances.clone(), **nested("belief", self.belief.state_dict())}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError, StateError
 from neuclust.parts.bayes_linear import BayesLinear
-from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig
+from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig, evidence_step
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.plays import Played, Plays
 from neuclust.parts.state import nested, take, under
@@ -86,7 +86,8 @@ class Member:
     def __init__(
         self, config: IndexConfig, regression: BlockRegressionConfig, dim: int, rng: np.random.Generator
     ) -> None:
-        self.config, self.regression, self.dim = config, regression, dim
+        self.config, self.dim = config, dim
+        self.regression = replace(regression, most_variance=min(regression.most_variance, MOST_VARIANCE))
         self.directions = torch.from_numpy(START * rng.standard_normal((dim, config.directions)))
         self.frequencies = torch.from_numpy(rng.standard_normal((config.directions, config.waves)))
         self.phases = torch.from_numpy(rng.uniform(0, 2 * math.pi, config.waves))
@@ -115,7 +116,7 @@ class Member:
             angles = self._angles(narrow.x)
             columns = self._columns(narrow.x, angles)
             self.belief.rebuild(columns, narrow.sums, narrow.counts, narrow.energy)
-            self._tune()
+            evidence_step(self.regression, self.layout, self.belief)
             slope = self._evidence_slope(narrow, angles, columns) - self.directions / self.config.reach**2
             self.directions = self.directions + pace.step(slope)
         self.belief.rebuild(self.columns(seen.x), seen.sums, seen.counts, seen.energy)
@@ -134,13 +135,6 @@ class Member:
     @property
     def _amplitude(self) -> float:
         return math.sqrt(2 / self.config.waves)
-
-    def _tune(self) -> None:
-        """One evidence step for the variances and the noise."""
-        config, belief = self.regression, self.belief
-        determined = self.layout.step(belief.mean, belief.variances(), (config.least_variance, MOST_VARIANCE))
-        noise = belief.residual() / max(1.0, belief.count - float(determined.sum()))
-        belief.weigh(self.layout.prior, min(max(noise, config.least_noise), config.most_noise))
 
     def _evidence_slope(self, seen: Observed, angles: Tensor, columns: Tensor) -> Tensor:
         """∂ log p(r | P) / ∂P (d, R), by ∂ log p / ∂φ = ((s − cφᵀm) mᵀ − cφᵀΛ⁻¹) / σ² of each context."""
