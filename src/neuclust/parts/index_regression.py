@@ -105,8 +105,8 @@ class Member:
     def observe(self, x: Tensor, rewards: Tensor) -> None:
         self.belief.observe(self.columns(x), rewards)
 
-    def climb(self, seen: Observed, steps: int) -> float:
-        """Better directions and variances for what was seen; h of the last ones.
+    def climb(self, seen: Observed, steps: int) -> None:
+        """Better directions and variances for what was seen.
 
         Adam with one step size for all of P: one for each entry would move those the rewards say nothing about as far
         as those they are full of, and few true directions would drown in many wrong ones.
@@ -120,7 +120,6 @@ class Member:
             slope = self._evidence_slope(narrow, angles, columns) - self.directions / self.config.reach**2
             self.directions = self.directions + pace.step(slope)
         self.belief.rebuild(self.columns(seen.x), seen.sums, seen.counts, seen.energy)
-        return self.height()
 
     def height(self) -> float:
         """h(P), but for a constant."""
