@@ -26,7 +26,7 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -m soak --timeout=7200
+	$(BIN)/python -m pytest -m soak --timeout=7200 --counts docs/records/reliability.json
 
 venv: $(STAMP)
 

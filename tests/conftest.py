@@ -1,15 +1,47 @@
-"""What all tests share: one thread for small matrices, and Hypothesis examples that are the same on every run.
+"""What all tests share: one thread for small matrices, Hypothesis examples that are the same on every run, and the
+counts that long tests report (`make soak` keeps them in docs/records/reliability.json).
 
 This file's folder is on the import path of the tests, so that they can use naive_reference and small_problems.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: threads cost more than they bring at these sizes
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("neuclust", deadline=None, derandomize=True)
 settings.load_profile("neuclust")
+
+_COUNTS = pytest.StashKey[dict[str, dict[str, int]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--counts", type=Path, metavar="FILE", help="add the counts of soak tests to this JSON file")
+
+
+@pytest.fixture
+def report_counts(request: pytest.FixtureRequest) -> Callable[..., None]:
+    """`report_counts("attack", tried=1000, refused=990, harmless=10)`: printed at the end, kept with --counts."""
+    counts = request.config.stash.setdefault(_COUNTS, {})
+
+    def report(name: str, **figures: int) -> None:
+        counts[name] = figures
+
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    counts = config.stash.get(_COUNTS, {})
+    for name, figures in counts.items():
+        terminalreporter.write_line(f"{name}: " + ", ".join(f"{value:,} {key}" for key, value in figures.items()))
+    path = config.getoption("--counts")
+    if counts and path is not None:
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        path.write_text(json.dumps(dict(sorted({**kept, **counts}.items())), indent=1) + "\n", encoding="utf-8")
