@@ -250,7 +250,8 @@ class NaiveNeUClust:
             return forward(theta, inputs, self.scale, self.bias)
 
         arms = self.config.arms
-        self.theta = fit(self.theta, self.theta_0, predict, rewards, arms.network.width, arms.training)
+        start = self.theta_0 if arms.training.start == "restart" else self.theta
+        self.theta = fit(start, self.theta_0, predict, rewards, arms.network.width, arms.training)
 
     def train_slates(self) -> None:
         shown = [forward(self.theta, torch.stack(xs), self.scale, self.bias) for xs, _, _ in self.slates]

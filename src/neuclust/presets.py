@@ -85,22 +85,32 @@ class PolicySpec:
 
 _DEFAULT_ARMS = ArmModelConfig(encoder=EncoderConfig("scale", rho=None), network=NetworkConfig(width=40))
 
+# The paper's block-symmetric start on duplicated inputs is, with one hidden layer, the net whose units come in equal
+# pairs (`mirrored`): the same f, kernel and widths with the printed 420 parameters instead of 820.
 _PAPER_ARMS = ArmModelConfig(
     encoder=EncoderConfig("scale", rho=5.0),
-    network=NetworkConfig(width=20, init="symmetric"),
+    network=NetworkConfig(width=20, init="mirrored"),
     schedule=ScheduleConfig("constant", gamma=1.0),
     training=TrainingConfig(step=1e-3),
 )
+
+# The reading that gives the published order: contexts as they are, and J steps from θ_0 after every round.
+_RAW_ARMS = replace(_PAPER_ARMS, encoder=EncoderConfig("raw"), training=replace(_PAPER_ARMS.training, start="restart"))
 
 _DIAGONAL_ARMS = replace(_DEFAULT_ARMS, confidence=ConfidenceConfig(form="diagonal"))
 
 _LITERAL_ARMS = replace(
     _PAPER_ARMS,
     encoder=EncoderConfig("unit", duplicate=True),
+    network=NetworkConfig(width=20, init="symmetric"),
     training=TrainingConfig(step=1e-3, loss_norm="sum", guard=False),
 )
 
-_LIFT_ARMS = replace(_PAPER_ARMS, encoder=EncoderConfig("lift", rho=5 * math.sqrt(10), duplicate=True))
+_LIFT_ARMS = replace(
+    _PAPER_ARMS,
+    encoder=EncoderConfig("lift", rho=5 * math.sqrt(10), duplicate=True),
+    network=NetworkConfig(width=20, init="symmetric"),
+)
 
 
 def _authors_arms(width: int, gamma: float, step: float, steps: int) -> ArmModelConfig:
@@ -153,11 +163,14 @@ def _authors(arms: ArmModelConfig, slate: SlateModelConfig, clusters: int) -> Ne
     return NeUClustConfig(arms, clustering, slate, rank_by="mean", covariance="scan")
 
 
+def _yelp_arms(arms: ArmModelConfig) -> ArmModelConfig:
+    return replace(arms, network=replace(arms.network, width=100))
+
+
 def _yelp_sized(config: NeUClustConfig) -> NeUClustConfig:
-    network = replace(config.arms.network, width=100)
     return replace(
         config,
-        arms=replace(config.arms, network=network),
+        arms=_yelp_arms(config.arms),
         slate=replace(config.slate, width=30),
         clustering=replace(config.clustering, count=20),
     )
@@ -169,6 +182,7 @@ _NEUCLUST = {
     "default": NeUClustConfig(_DEFAULT_ARMS, ClusteringConfig(count=15)),
     "paper": _PAPER,
     "paper-yelp": _yelp_sized(_PAPER),
+    "paper-raw": replace(_PAPER, arms=_RAW_ARMS),
     "paper-literal": NeUClustConfig(_LITERAL_ARMS, ClusteringConfig(count=22, small="error"), _LITERAL_SLATE),
     "paper-lift": replace(_PAPER, arms=_LIFT_ARMS),
     "authors-ml": _authors(_authors_arms(20, 0.01, 1e-3, 40), _authors_slate(20, 1e-3, clamp=True), 22),
@@ -185,6 +199,8 @@ _ACROSS = {
 _CN_UCB = {
     "default": CombinatorialNeuralConfig(_DEFAULT_ARMS),
     "paper": CombinatorialNeuralConfig(_PAPER_ARMS),
+    "paper-yelp": CombinatorialNeuralConfig(_yelp_arms(_PAPER_ARMS)),
+    "paper-raw": CombinatorialNeuralConfig(_RAW_ARMS),
     "paper-literal": CombinatorialNeuralConfig(_LITERAL_ARMS),
     "authors-ml": CombinatorialNeuralConfig(_authors_arms(20, 1.0, 1e-2, 10)),
     "authors-yelp": CombinatorialNeuralConfig(_authors_arms(100, 0.1, 1e-3, 40)),

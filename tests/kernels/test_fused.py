@@ -44,6 +44,11 @@ def test_arm_steps_equal_the_library(bias: bool, anchored: bool) -> None:
     assert all(torch.equal(w, old) for w, old in zip(net.weights, before, strict=True))
 
 
+def zeroed(parameters: Parameters) -> None:
+    for parameter in parameters:
+        parameter.zero_()
+
+
 def clamped(first: int, parameters: Parameters) -> None:
     for parameter in parameters[first:]:
         parameter.clamp_(min=0)
@@ -51,23 +56,32 @@ def clamped(first: int, parameters: Parameters) -> None:
 
 @pytest.mark.parametrize("relu_out", [False, True])
 @pytest.mark.parametrize("anchored", [False, True])
-@pytest.mark.parametrize("projection", ["none", "biases", "all"])
+@pytest.mark.parametrize("projection", ["none", "biases", "all", "no biases"])
 @pytest.mark.parametrize("transform", list(TRANSFORMS))
 def test_slate_steps_equal_the_library(transform: str, projection: str, anchored: bool, relu_out: bool) -> None:
     parameters = (draw(0, 6, 4), draw(1, 1, 6), draw(2, 6) / 2, draw(3, 1))
     net = MonotoneNetwork(parameters[:2], parameters[2:], (0.5, 1 / 3), transform, relu_out)
     rewards, target, weight = draw(4, 15, 4), draw(5, 15), draw(6, 15).abs() / 15
     anchor = tuple(draw(7 + i, *p.shape) for i, p in enumerate(parameters)) if anchored else None
-    first = {"none": 99, "biases": 2, "all": 0}[projection]
+    if projection == "no biases":
+        parameters = (*parameters[:2], torch.zeros(6).double(), torch.zeros(1).double())
+        net = net.with_parameters(parameters)
+    first = {"none": 99, "biases": 2, "all": 0, "no biases": 99}[projection]
+
+    def project(moving: Parameters) -> None:
+        if projection == "no biases":
+            zeroed(moving[2:])
+        clamped(first, moving)
+
     expected = descend(
         parameters,
         lambda p, _: slate_gradients(net.with_parameters(p), rewards, target, weight),
-        steps=20, step=0.02, pull=0.2, anchor=anchor, project=lambda p: clamped(first, p),
+        steps=20, step=0.02, pull=0.2, anchor=anchor, project=project,
     )  # fmt: skip
     before = [p.clone() for p in parameters]
     found = fused.descend_slate(
         net, parameters, rewards, target, weight, steps=20, step=0.02, pull=0.2, anchor=anchor,
-        clamp=projection == "all", clamp_bias=projection == "biases",
+        clamp=projection == "all", clamp_bias=projection == "biases", biased=projection != "no biases",
     )  # fmt: skip
     for one, other in zip(found, expected, strict=True):
         assert one.shape == other.shape

@@ -13,12 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
-from small_problems import clustered_profiles
+from small_problems import clustered_profiles, small_environment
 from torch import Tensor
 
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.parts.clustering import ClusteringConfig, ClusterMap, Clusters, fit_clusters, nearest, usable
+from neuclust.presets import build_policy
 from neuclust.randomness import stream
 
 K = 3
@@ -134,7 +135,24 @@ def test_more_clusters_than_arms_are_refused(method: str) -> None:
         fit_clusters(blobs(8, 2), ClusteringConfig(method=method, count=9))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("change", [{"count": 0}, {"max_iter": 0}, {"n_init": 0}])
+def test_without_a_seed_of_their_own_clusters_follow_the_policys_seed() -> None:
+    for seed in (3, 4):
+        assert ClusteringConfig(seed=None).seeded(seed) == ClusteringConfig(seed=seed)
+        assert ClusteringConfig(seed=7).seeded(seed) == ClusteringConfig(seed=7)
+    environment = small_environment(n=200, centres=1)
+
+    def labels(seed: int) -> Tensor:
+        policy: Any = build_policy(
+            "neuclust", environment=environment, seed=seed, overrides={"clustering.seed": "none"}
+        )
+        found: Tensor = policy.clusters.partition(environment.round(1)).labels
+        return found
+
+    assert torch.equal(labels(3), labels(3))
+    assert not torch.equal(labels(3), labels(4))
+
+
+@pytest.mark.parametrize("change", [{"count": 0}, {"max_iter": 0}, {"n_init": 0}, {"seed": -1}])
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="clustering"):
         ClusteringConfig(**change)

@@ -70,6 +70,22 @@ def test_the_start_has_the_named_distribution() -> None:
     assert all(torch.count_nonzero(b) == 0 for b in paper.biases)
     monotone = initial_slate_network(SlateModelConfig(width=100, init="monotone"), 50, 0)
     assert 0.8 / 50 < float(monotone.biases[0].abs().max()) <= 1 / 50
+    drawn = initial_slate_network(SlateModelConfig(width=100, biases="drawn"), 50, 0)
+    assert float(drawn.biases[0].std()) == pytest.approx(1.0, abs=0.2)
+
+
+@pytest.mark.parametrize("engine", ["auto", "library"])
+@pytest.mark.parametrize("clamp", [False, True])
+def test_without_biases_there_are_as_many_parameters_as_printed(engine: Any, clamp: bool) -> None:
+    training = TrainingConfig(engine=engine, guard=False)
+    config = SlateModelConfig(init="monotone", biases="none", clamp_all=clamp, training=training)
+    model, (history, _) = SlateModel(config, K, 0), played(25)
+    model.train(history, means(), updates=1)
+    assert all(torch.count_nonzero(b) == 0 for b in (*model.initial.biases, *model.net.biases))
+    moved = [a - b for a, b in zip(model.net.weights, model.initial.weights, strict=True)]
+    assert sum(change.numel() for change in moved) == K * 15 + 15
+    assert all(bool(change.any()) for change in moved)
+    assert not clamp or all(float(weight.min()) >= 0 for weight in model.net.weights)
 
 
 def raw_objective(model: SlateModel, parameters: tuple[Tensor, ...], raw: list[tuple[list[int], float]]) -> float:

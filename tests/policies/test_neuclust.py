@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,7 @@ class Given:
 # --- Algorithm 2 ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("preset", ["default", "paper", "paper-literal", "paper-lift"])
+@pytest.mark.parametrize("preset", ["default", "paper", "paper-raw", "paper-literal", "paper-lift"])
 def test_25_rounds_equal_the_plain_algorithm(preset: str) -> None:
     environment = small_environment(n=36, d=DIM, slate_size=K)
     policy = NeUClust(sized(preset), DIM, K, seed=3)
@@ -75,6 +76,40 @@ def test_25_rounds_equal_the_plain_algorithm(preset: str) -> None:
     for found, wanted in zip(policy.slates.net.parameters, twin.big_theta, strict=True):
         torch.testing.assert_close(found, wanted, rtol=0, atol=1e-8)
     assert len(clusters) > 1
+
+
+def test_the_papers_start_is_the_block_symmetric_one_on_duplicated_inputs() -> None:
+    """Fails when f(·; θ_0) ≠ 0, or when the net with half the parameters plays otherwise than the printed one."""
+    paper = build_policy("neuclust", preset="paper", environment=small_environment(d=20), seed=3)
+    assert isinstance(paper, NeUClust)
+    assert paper.arms.net.size == 420
+    environment = small_environment(n=36, d=DIM, slate_size=K)
+    config = sized("paper")
+    arms = replace(
+        config.arms,
+        encoder=replace(config.arms.encoder, duplicate=True),
+        network=replace(config.arms.network, init="symmetric"),
+    )
+    halved, printed = NeUClust(config, DIM, K, seed=3), NeUClust(replace(config, arms=arms), DIM, K, seed=3)
+    assert printed.arms.net.size == 2 * halved.arms.net.size - halved.arms.config.network.width
+    start = halved.arms.scores(environment.round(1)).means
+    torch.testing.assert_close(start, torch.zeros_like(start), rtol=0, atol=1e-15)
+    for t in range(1, 31):
+        round = environment.round(t)
+        one, other = halved.select(round), printed.select(round)
+        assert one.positions.tolist() == other.positions.tolist(), f"round {t}"
+        torch.testing.assert_close(one.means, other.means, rtol=0, atol=1e-10)
+        torch.testing.assert_close(one.bonuses, other.bonuses, rtol=0, atol=1e-10)
+        for policy in (halved, printed):
+            policy.update(round, one, environment.play(round, one))
+
+
+def test_the_raw_reading_keeps_contexts_and_trains_from_the_start_every_time() -> None:
+    for name in ("neuclust", "cn-ucb"):
+        paper, raw = (policy_config(name, preset) for preset in ("paper", "paper-raw"))
+        training = replace(raw.arms.training, start="warm")
+        assert (raw.arms.encoder.kind, raw.arms.training.start) == ("raw", "restart")
+        assert replace(raw, arms=replace(raw.arms, encoder=paper.arms.encoder, training=training)) == paper
 
 
 def test_two_layers_another_ridge_and_a_weight_on_f_equal_the_plain_algorithm() -> None:
@@ -206,17 +241,24 @@ def test_changing_profiles_after_play_changes_nothing_learned(name: str) -> None
         assert same_state(before, snapshot(policy))
 
 
-def test_the_covariance_takes_the_context_shown_and_the_parameters_in_force() -> None:
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_the_covariance_takes_the_context_shown_and_the_parameters_in_force(order: Any) -> None:
+    """Or, where the lines of Algorithm 1 are taken in their order, the context that the rewards have moved."""
     environment = small_environment()
-    policy = NeUClust(replace(sized("paper"), tracker=TrackerConfig()), DIM, K, seed=1)
+    policy = NeUClust(replace(sized("paper"), tracker=TrackerConfig(order=order)), DIM, K, seed=1)
     explicit = torch.eye(policy.arms.net.size, dtype=torch.float64)
     for t in range(1, 6):
         round = environment.round(t)
         seen = policy.tracker.view(round)  # type: ignore[union-attr]
         slate = policy.select(round)
+        payment = environment.play(round, slate)
+        if order == "before":
+            moved = copy.deepcopy(policy.tracker)
+            moved.observe(round, slate, payment)  # type: ignore[union-attr]
+            seen = moved.view(round)  # type: ignore[union-attr]
         ghat = flatten(policy.arms.features(policy.arms.encode(seen, slate.positions)))
         explicit += ghat.T @ ghat
-        policy.update(round, slate, environment.play(round, slate))
+        policy.update(round, slate, payment)
         torch.testing.assert_close(
             policy.state_dict()["arms.confidence.matrix"], explicit, rtol=0, atol=1e-10, msg=f"round {t}"
         )

@@ -165,6 +165,16 @@ def test_a_dead_net_is_noticed_reported_and_brought_back(name: str) -> None:
     assert not lifeless(net, contexts, target)
 
 
+def test_a_dead_net_stays_dead_where_reviving_is_switched_off() -> None:
+    environment = small_environment()
+    overrides = {**STUCK["cn-ucb"], "arms.training.revive": "false"}
+    policy: Any = build_policy("cn-ucb", environment=environment, seed=1, overrides=overrides)
+    policy.arms.net = killed(policy.arms.net)
+    policy.update(environment.round(1), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+    ((net, contexts, target),) = nets(policy)
+    assert lifeless(net, contexts, target)
+
+
 # without a pull towards the initial weights nothing but the check brings an arm model back
 STUCK = {name: {"arms.training.ridge": "0"} for name in ("neuclust", "cn-ucb")}
 

@@ -91,6 +91,11 @@ def check_supported(config: object) -> None:
         ]
     if arms.network.init == "torch-default":
         raise ConfigError("batched runs: expected an arm network without biases, got init torch-default; use another")
+    if isinstance(config, NeUClustConfig) and config.clustering.seed is None:
+        raise ConfigError(
+            "batched runs: expected a number as clustering.seed, since runs of a batch share their clusters, got none; "
+            "run it without a device"
+        )
     for name, value, needed in wanted:
         if value != needed:
             raise ConfigError(f"batched runs: expected {name}={needed}, got {value}; run it without a device")

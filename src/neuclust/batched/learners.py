@@ -18,7 +18,7 @@ from neuclust.batched.networks import (
     slate_pass,
     slate_slopes,
 )
-from neuclust.parts.slate_model import SlateModelConfig
+from neuclust.parts.slate_model import SlateModelConfig, slate_projection
 
 
 class ArmLoss:
@@ -83,7 +83,7 @@ class SlateLoss:
     def __init__(
         self, config: SlateModelConfig, shape: SlateShape, runs: int, slate_size: int, room: int, device: torch.device
     ) -> None:
-        self._config, self._shape = config, shape
+        self._config, self._shape, self._project = config, shape, slate_projection(config)
         self.inputs = torch.zeros(runs, slate_size, room, dtype=torch.float64, device=device)
         self.target, self.weight = (torch.zeros(runs, room, dtype=torch.float64, device=device) for _ in range(2))
 
@@ -116,17 +116,14 @@ class SlateLoss:
         return slate_slopes(parameters, self._shape, self._rows(rows), self.target[:, :rows], self.weight[:, :rows])
 
     def project(self, parameters: Parameters) -> None:
-        clamped: Sequence[Tensor] = parameters if self._config.clamp_all else parameters[2:]
-        if self._config.clamp_all or self._config.nonneg_bias:
-            for parameter in clamped:
-                parameter.clamp_(min=0)
+        if self._project is not None:
+            self._project(parameters)
 
     def steps_at_once(
         self, parameters: Parameters, home: Parameters | None, rows: int, steps: int, step: Tensor, pull: Tensor
     ) -> bool:
         """All steps by two kernels each, where that is possible; says whether it was done."""
-        config = self._config
-        if config.clamp_all or config.nonneg_bias or not fused.serves_slates(parameters, self._shape):
+        if self._project is not None or not fused.serves_slates(parameters, self._shape):
             return False
         fused.slate_steps(
             self.inputs, self.target, self.weight, parameters, home, rows, steps, step, pull, self._shape.scales

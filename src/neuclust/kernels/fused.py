@@ -64,6 +64,7 @@ def _slate_steps(
     relu_out: bool,
     clamp: bool,
     clamp_bias: bool,
+    biased: bool,
     scales: Floats,
     steps: int,
     step: float,
@@ -125,12 +126,14 @@ def _slate_steps(
                 t0[i] = max(t0[i], 0.0)
         for n in range(width):
             t1[n] = keep * t1[n] - step * scales[1] * s1[n] * g1[n] + home * a1[n]
-            b0[n] = keep * b0[n] - step * h0[n] + home * c0[n]
+            if biased:
+                b0[n] = keep * b0[n] - step * h0[n] + home * c0[n]
             if clamp:
                 t1[n] = max(t1[n], 0.0)
             if clamp or clamp_bias:
                 b0[n] = max(b0[n], 0.0)
-        b1[0] = keep * b1[0] - step * h1 + home * c1[0]
+        if biased:
+            b1[0] = keep * b1[0] - step * h1 + home * c1[0]
         if clamp or clamp_bias:
             b1[0] = max(b1[0], 0.0)
 
@@ -243,6 +246,7 @@ def descend_slate(
     anchor: Parameters | None,
     clamp: bool,
     clamp_bias: bool,
+    biased: bool = True,
 ) -> Parameters:
     """`training.descend` for a slate net with one hidden layer."""
     width, k = start[0].shape
@@ -255,7 +259,7 @@ def descend_slate(
     home = unpack(anchor if anchor is not None else tuple(torch.zeros_like(p) for p in start))
     data = (rewards.T.contiguous().numpy(), target.numpy(), weight.numpy())
     code, scales = _TRANSFORM_CODES[net.transform], np.array(net.scales)
-    _slate_steps(*data, *moving, *home, code, net.relu_out, clamp, clamp_bias, scales, steps, step, pull)
+    _slate_steps(*data, *moving, *home, code, net.relu_out, clamp, clamp_bias, biased, scales, steps, step, pull)
     t0, t1, b0, b1 = (torch.from_numpy(p) for p in moving)
     return t0.reshape(k, width).T.contiguous(), t1.unsqueeze(0), b0, b1
 

@@ -254,7 +254,8 @@ class ArmModel:
         self.failures += result.failed
         self.net = self._with(result.parameters)
         contexts, target, _ = self.history.targets()
-        if training.guard and lifeless(self.net, contexts, target):  # unguarded training is as published, dead or not
+        # unguarded training is as published, dead or not
+        if training.guard and training.revive and lifeless(self.net, contexts, target):
             self.failures += 1
             self.net = self.initial
 

@@ -32,7 +32,8 @@ class ClusteringConfig:
     `small` says what happens to clusters with fewer than K arms: `merge` into the nearest, `skip`, `fill` from
     the nearest, or `error`. `on` masked clusters z instead of profiles: another, easier algorithm, by name.
     `warm` starts each re-clustering of the online variant from the last centroids. HDBSCAN's noise points
-    join the `nearest` cluster or form their `own`.
+    join the `nearest` cluster or form their `own`. `seed` None takes the policy's seed, so that runs differ in their
+    clusters; a number gives every run the same ones.
 
     `choose` other than fixed takes the number from the data, up to `most`, by that criterion
     (`parts.cluster_choice`) and leaves `count` aside; arms that are not clustered at all form one cluster.
@@ -42,7 +43,7 @@ class ClusteringConfig:
     count: int = 22
     max_iter: int = 300
     n_init: int = 10
-    seed: int = 0
+    seed: int | None = 0
     small: Literal["merge", "skip", "fill", "error"] = "merge"
     on: Literal["profiles", "masked"] = "profiles"
     warm: bool = True
@@ -52,6 +53,8 @@ class ClusteringConfig:
 
     def __post_init__(self) -> None:
         check_choices(self)
+        if self.seed is not None and not 0 <= self.seed < 2**32:
+            raise ConfigError(f"clustering.seed: expected a whole number from 0 to 2**32 - 1 or none, got {self.seed}")
         if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
             raise ConfigError(
                 "clustering: expected count, max_iter and n_init of at least 1, got "
@@ -62,6 +65,10 @@ class ClusteringConfig:
                 f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
                 f"takes a number, got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
             )
+
+    def seeded(self, seed: int) -> ClusteringConfig:
+        """This configuration for a policy of the given seed."""
+        return self if self.seed is not None else replace(self, seed=seed % 2**32)
 
 
 class Clusterer(Protocol):
@@ -146,7 +153,7 @@ class ClusterMap:
     """Which cluster an arm belongs to; offline it is settled by the first update, online it follows profiles.
 
     Offline, all arms of `catalogue` = (arm ids, profiles) are clustered, or those of the first round where there is
-    no catalogue; arms that were not there join the nearest centroid.
+    no catalogue; arms that were not there join the nearest centroid. `config` has a seed (`ClusteringConfig.seeded`).
     """
 
     def __init__(
@@ -204,7 +211,7 @@ class ClusterMap:
         if self.settled is not None:
             return replace(self.config, count=len(self.settled.centroids)), None
         if self.report is None:
-            self.report = choose_clusters(profiles, self.config.choose, self.config.most, self.config.seed)
+            self.report = choose_clusters(profiles, self.config.choose, self.config.most, self.config.seed or 0)
             if not self.report.clustered:
                 logger.warning("clustering: %s", self.report.sentence)
         return replace(self.config, count=self.report.count), self.report.centroids

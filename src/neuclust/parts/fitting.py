@@ -26,7 +26,8 @@ class TrainingConfig:
     Objective for loss_norm `mean`: (factor·½Σ(f − r)² + (pull/2)‖θ − anchor‖²)/n; for `sum` without the 1/n.
     pull = ridge × the width (`pull_by_width`, the paper's mλ), × n with `pull_inside_sum`, as its slate loss is
     printed. `step` None is automatic: `step_share` over a bound on the curvature. With `guard`, steps that
-    would end above the starting objective are halved.
+    would end above the starting objective are halved, and with `revive` too a net without a live unit, whose
+    gradient is 0 for good, starts again from θ_0.
     """
 
     steps: int = 40
@@ -42,6 +43,7 @@ class TrainingConfig:
     batch_size: int = 64
     start: Literal["warm", "restart"] = "warm"
     guard: bool = True
+    revive: bool = True
     after: Literal["round", "sample"] = "round"
     train_every: int = 1
     train_until: int | None = None

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.configuration import check_choices
@@ -31,6 +33,8 @@ class SlateModelConfig:
 
     scale `printed`: weights q(Θ); `calibrated`: q(Θ)·2/fan-in, so that F(1) ≈ 1 at the start.
     init `paper`: Θ ~ N(1/n, 1), b = 0; `monotone`: Θ ~ N(0, 1), b ~ U(±1/fan-in).
+    biases `trained` start as `init` says; `none`: there are none, which gives the printed number of parameters,
+    Kn + n; `drawn`: they start like the weights, at N(1/n, 1).
     `weight` is ω in Σv + ωKF; `train_input` what F is fitted on: predictions of today's arm net, those made
     when the slate was learned, or the realised arm rewards.
     """
@@ -40,6 +44,7 @@ class SlateModelConfig:
     transform: Literal["sigmoid", "softplus", "exp", "square", "abs"] = "sigmoid"
     scale: Literal["printed", "calibrated"] = "calibrated"
     init: Literal["paper", "monotone"] = "paper"
+    biases: Literal["trained", "none", "drawn"] = "trained"
     relu_out: bool = False
     nonneg_bias: bool = False
     clamp_all: bool = False  # the authors' MovieLens code: every raw parameter clamped at 0 after each step
@@ -120,15 +125,11 @@ class SlateModel:
         def at_once(start: Parameters, step: float) -> Parameters:
             return fused.descend_slate(
                 self.net, start, inputs, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor,
-                clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias,
+                clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias, biased=self.config.biases != "none",
             )  # fmt: skip
 
-        return LeastSquares(gradient, loss, curvature, pull, anchor, self._projection(), at_once if fusible else None)
-
-    def _projection(self) -> Projection | None:
-        if self.config.clamp_all:
-            return _clamp_from(0)
-        return _clamp_from(len(self.net.weights)) if self.config.nonneg_bias else None
+        project = slate_projection(self.config)
+        return LeastSquares(gradient, loss, curvature, pull, anchor, project, at_once if fusible else None)
 
     def state_dict(self) -> dict[str, Tensor]:
         state = {f"parameter.{i}": p for i, p in enumerate(self.net.parameters)}
@@ -164,17 +165,31 @@ def initial_slate_network(config: SlateModelConfig, slate_size: int, seed: int) 
     shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
     centre = 1 / config.width if config.init == "paper" else 0.0
     weights = tuple(torch.from_numpy(centre + rng.standard_normal(shape)) for shape in shapes)
-    spread = 0.0 if config.init == "paper" else 1.0
-    biases = tuple(torch.from_numpy(spread * rng.uniform(-1, 1, out) / fan_in) for out, fan_in in shapes)
+    biases = tuple(torch.from_numpy(_initial_bias(config, out, fan_in, rng)) for out, fan_in in shapes)
     if config.nonneg_bias:
         biases = tuple(bias.clamp(min=0) for bias in biases)
     scales = tuple(1.0 if config.scale == "printed" else 2 / fan_in for _, fan_in in shapes)
     return MonotoneNetwork(weights, biases, scales, config.transform, config.relu_out)
 
 
-def _clamp_from(first: int) -> Projection:
+def _initial_bias(config: SlateModelConfig, out: int, fan_in: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    if config.biases == "drawn":
+        return 1 / config.width + rng.standard_normal(out)
+    drawn = rng.uniform(-1, 1, out) / fan_in
+    return drawn if config.init == "monotone" and config.biases == "trained" else np.zeros(out)
+
+
+def slate_projection(config: SlateModelConfig) -> Projection | None:
+    """What holds after every step, in place on weights and then biases; None where nothing has to."""
+    weights, bare = config.depth + 1, config.biases == "none"
+    if not (config.clamp_all or config.nonneg_bias or bare):
+        return None
+
     def project(parameters: Parameters) -> None:
-        for parameter in parameters[first:]:
-            parameter.clamp_(min=0)
+        for place, parameter in enumerate(parameters):
+            if bare and place >= weights:
+                parameter.zero_()  # biases that stay at 0: a net without them
+            elif config.clamp_all or (config.nonneg_bias and place >= weights):
+                parameter.clamp_(min=0)
 
     return project

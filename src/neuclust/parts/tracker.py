@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 
@@ -21,14 +23,19 @@ class TrackerConfig:
     ratings where it is not zero. The defaults turn a like rate μ into the rating it stands for: −1 + 7μ follows
     the inverse of μ = tanh(s/4) over ratings s from 2 to 5 within 0.5. The mean rating of likes and of dislikes
     (4.4 and 2.8 on MovieLens) would pull every played arm towards the middle instead.
+
+    `order` says what the covariance and the history of a round take: `after`, the contexts that were shown, since
+    profiles move afterwards; `before`, as Algorithm 1 prints its lines, the contexts that the rewards have moved.
     """
 
     liked: float = 6.0
     disliked: float = -1.0
     weight: float = 0.5
     pseudo_count: float = 5.0
+    order: Literal["after", "before"] = "after"
 
     def __post_init__(self) -> None:
+        check_choices(self)
         if not (self.weight > 0 and self.pseudo_count >= 0):
             raise ConfigError(
                 f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"

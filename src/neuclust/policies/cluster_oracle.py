@@ -42,7 +42,7 @@ class ClusterOracle:
         catalogue: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
-        self.clusters = ClusterMap(config.clustering, slate_size, clusterer, catalogue)
+        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, clusterer, catalogue)
         self._means, self._value = means, value
 
     def select(self, round: Round) -> Slate:

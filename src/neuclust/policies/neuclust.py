@@ -82,7 +82,7 @@ class NeUClust:
     ) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
-        self.clusters = ClusterMap(config.clustering, slate_size, clusterer, catalogue)
+        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, clusterer, catalogue)
         self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
         self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None
 
@@ -109,10 +109,11 @@ class NeUClust:
         check_feedback(round, slate, feedback)
         seen = self._seen(round)
         self.clusters.partition(seen, refit=self.online)  # what cannot be clustered is refused before anything changes
-        self._observe(seen, slate, feedback)  # Z_t = Z_{t−1} + Σ_{i ∈ S_t} ĝ_i ĝ_iᵀ at θ_{t−1}; history
+        taken = self._moved(round, slate, feedback) if self._moves_first else seen
+        self._observe(taken, slate, feedback)  # Z_t = Z_{t−1} + Σ_{i ∈ S_t} ĝ_i ĝ_iᵀ at θ_{t−1}; history
         self.clusters.settle(seen, refit=self.online)
-        if self.tracker is not None:
-            self.tracker.observe(round, slate, feedback)  # x_{t+1,i} for i ∈ S_t, after Z and history
+        if not self._moves_first:
+            self._moved(round, slate, feedback)
         self.arms.train()  # θ_t: J steps on L(θ)
         self.slates.train(self.arms.history, self.arms.predict_history(), self.arms.updates)  # Θ_t: J steps on L(Θ)
 
@@ -120,6 +121,17 @@ class NeUClust:
     def online(self) -> bool:
         """Whether profiles are tracked and clustered anew each round."""
         return self.tracker is not None
+
+    @property
+    def _moves_first(self) -> bool:
+        """Whether rewards move the profiles before Z and the history take them."""
+        return self.config.tracker is not None and self.config.tracker.order == "before"
+
+    def _moved(self, round: Round, slate: Slate, feedback: Feedback) -> Round:
+        """x_{t+1,i} for i ∈ S_t where profiles are tracked, and the round with them."""
+        if self.tracker is not None:
+            self.tracker.observe(round, slate, feedback)
+        return self._seen(round)
 
     def _seen(self, round: Round) -> Round:
         return round if self.tracker is None else self.tracker.view(round)
