@@ -35,7 +35,7 @@ def test_one_command_gives_page_tables_figures_and_summary(tmp_path: Path, probl
     }
     summary = json.loads((out / "summary.json").read_text())
     assert (summary["rounds"], summary["quick"], summary["twin"], summary["runs_missing"]) == (12, True, False, 0)
-    assert {row["protocol"] for row in summary["rows"]} == {"paper", "ours", "clusters"}
+    assert {row["protocol"] for row in summary["rows"]} == {"paper", "readings", "ours", "clusters"}
     paper = {row["policy"]: row for row in summary["rows"] if row["protocol"] == "paper"}
     assert paper["neuclust"]["seeds"] == 2
     assert paper["neuclust"]["published_regret"] == 152

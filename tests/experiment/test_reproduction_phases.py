@@ -13,6 +13,7 @@ from neuclust.experiment.reproduction import (
     CLUSTERS,
     OURS,
     PAPER,
+    READINGS,
     STUDIES,
     Layout,
     all_tasks,
@@ -45,15 +46,28 @@ def test_the_papers_protocol_is_the_papers(layout: Layout) -> None:
     assert (full_scale(YELP).runs, paper_preset("neuclust", YELP), paper_preset("cn-ucb", YELP)) == (
         5,
         "paper-yelp",
-        "paper",
+        "paper-yelp",
     )
 
 
+def test_readings_are_both_presets_and_the_start_they_turn_on_with_and_without_the_slate_net(layout: Layout) -> None:
+    readings = phases(layout)[1]
+    assert {task.seed for task in readings.tasks} == set(range(20))
+    players = [(one.policy, one.preset, dict(one.settings)) for one in readings.contestants]
+    for preset, start in (("paper", {}), ("paper-raw", {}), ("paper", {"arms.network.init": "symmetric"})):
+        assert ("neuclust", preset, start) in players
+        assert ("cn-ucb", preset, start) in players
+        assert ("neuclust", preset, {**start, "slate.weight": "0"}) in players
+    assert ("linucb-disjoint", "default", {"alpha": "0.1"}) in players
+    yelp = open_study(YELP, Problem(env="movielens-twin"), full_scale(YELP))
+    assert phases(yelp)[1].tasks == ()
+
+
 def test_our_protocol_is_everybody_with_twenty_seeds(layout: Layout) -> None:
-    _, ours, _ = phases(layout)
+    _, _, ours, _ = phases(layout)
     assert [contestant.title for contestant in ours.contestants] == list(POLICIES)
     assert {task.seed for task in ours.tasks} == set(range(20))
-    chosen = phases(layout, policies=("uniform", "linucb"))[1]
+    chosen = phases(layout, policies=("uniform", "linucb"))[2]
     assert [contestant.title for contestant in chosen.contestants] == ["uniform", "linucb"]
     with pytest.raises(ConfigError, match="no policy 'lynucb'"):
         phases(layout, policies=("lynucb",))
@@ -61,15 +75,15 @@ def test_our_protocol_is_everybody_with_twenty_seeds(layout: Layout) -> None:
 
 def test_runs_that_phases_share_are_played_once(layout: Layout) -> None:
     found = phases(layout, authors=True)
-    assert [phase.name for phase in found] == [PAPER, OURS, CLUSTERS, AUTHORS]
+    assert [phase.name for phase in found] == [PAPER, READINGS, OURS, CLUSTERS, AUTHORS]
     tasks = all_tasks(found)
     assert len({task.key for task in tasks}) == len(tasks) < sum(len(phase.tasks) for phase in found)
     twenty_two = [
-        task for task in found[2].tasks if task.contestant.clusters == 22 and task.contestant.preset == "paper"
+        task for task in found[3].tasks if task.contestant.clusters == 22 and task.contestant.preset == "paper"
     ]
     paper = {task.key for task in found[0].tasks}
     assert all(task.key in paper for task in twenty_two)
-    assert {contestant.preset for contestant in found[3].contestants} == {"authors-ml"}
+    assert {contestant.preset for contestant in found[4].contestants} == {"authors-ml"}
 
 
 def test_a_quick_look_is_small_and_says_what_it_changes() -> None:
@@ -107,6 +121,7 @@ def test_grids_are_the_papers_on_its_preset(layout: Layout) -> None:
         ("neuclust", "paper"),
         ("neuclust-online", "paper"),
         ("cn-ucb", "paper"),
+        ("linucb-disjoint", "default"),
     ]
 
 

@@ -249,7 +249,7 @@ def test_paper_grids_can_be_built_and_hold_what_the_paper_prints() -> None:
         "clustering.count": "22",
     }
     assert printed in list(grid_settings(PAPER_GRIDS["neuclust"]))
-    assert grid_size(PAPER_GRIDS["neuclust"]) == 288
+    assert grid_size(PAPER_GRIDS["neuclust"]) == 216
 
 
 def test_params_are_read_and_replace_the_grid() -> None:

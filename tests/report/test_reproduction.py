@@ -18,6 +18,7 @@ from neuclust.experiment.reproduction import (
     CLUSTERS,
     OURS,
     PAPER,
+    READINGS,
     STUDIES,
     TUNED,
     all_tasks,
@@ -47,13 +48,9 @@ from neuclust.report.reproduction import (
 )
 from neuclust.report.reproduction_figures import expected_clipped, floor_curve, paper_figures
 from neuclust.report.reproduction_folder import write_reproduction
-from neuclust.report.reproduction_verdicts import (
-    elbow_corner,
-    order_verdict,
-    printed_error,
-    size_verdict,
-    verdicts,
-)
+from neuclust.report.reproduction_readings import reading_title
+from neuclust.report.reproduction_verdicts import elbow_corner, printed_error, size_verdict, verdicts
+from neuclust.report.verdicts import order_verdict
 
 MOVIELENS = STUDIES["movielens"]
 STABLE_KEYS = {
@@ -111,7 +108,9 @@ def test_published_numbers_stand_beside_measured_ones_and_nothing_is_invented(fo
     assert ours["seconds, published"] == "486"
     assert ours["times faster"] == "243×"  # 486 s over the 2 s of the records
     assert ours["its floor"] == "160.0"
-    assert rows[PAPER, "cn-ucb"]["seconds, published"] == DASH
+    assert rows[PAPER, "linucb-disjoint"]["seconds, published"] == "1,352"
+    assert rows[PAPER, "cc-mab"]["seconds, published"] == DASH
+    assert "332 s, 141 s and 187 s" in " ".join(table_notes(found))
     absent = rows[PAPER, "neural-mab"]
     assert (absent["clipped regret, published"], absent["clipped regret, measured"]) == ("227", DASH)
     assert [policy for protocol, policy in rows][-4:] == ["linucb", "static", "uniform", "oracle"]
@@ -175,6 +174,71 @@ def test_verdicts_follow_the_records(found: Reproduction, runs) -> None:  # type
     assert answers(few, "NeUClust has less regret than CN-UCB (the paper's protocol")[0][0] == "cannot be told"
 
 
+def readings(runs, *regrets: tuple[float, float, float]) -> tuple[RunRecord, ...]:  # type: ignore[no-untyped-def]
+    """Runs of NeUClust, CN-UCB and NeUClust without F under every reading of MovieLens, and of K-LinUCB by α."""
+    found: tuple[RunRecord, ...] = ()
+    for reading, (ours, theirs, bare) in zip(MOVIELENS.readings, regrets, strict=True):
+        settings = dict(reading.settings)
+        found += runs({"neuclust": ours, "cn-ucb": theirs}, preset=reading.preset, settings=settings)
+        found += runs({"neuclust": bare}, preset=reading.preset, settings={**settings, "slate.weight": "0"})
+    alphas = {"0.01": 60.0, "0.1": 21.0, "1": 84.0}
+    return found + tuple(
+        run for alpha, regret in alphas.items() for run in runs({"linucb-disjoint": regret}, settings={"alpha": alpha})
+    )
+
+
+def test_the_order_is_judged_reading_by_reading(found: Reproduction, runs) -> None:  # type: ignore[no-untyped-def]
+    played = replace(found, runs={**found.runs, READINGS: readings(runs, (13, 15, 12), (28, 45, 41), (44, 29, 29))})
+    orders = {each.claim: each.answer for each in verdicts(played) if each.claim.startswith("NeUClust has less regret")}
+    words = {reading_title(reading): reading.words for reading in MOVIELENS.readings}
+    for title, answer in (
+        ("paper", "reproduces"),
+        ("paper-raw", "reproduces"),
+        ("paper, init=symmetric", "does not reproduce"),
+    ):
+        assert orders[f"NeUClust has less regret than CN-UCB (reading {title}: {words[title]})"] == answer
+    assert not any("the paper's protocol" in claim for claim in orders)
+    ((answer, evidence),) = answers(played, "The order turns on the start of the net")
+    assert answer == "finding"
+    assert "behind in 0 of 2 readings where the net starts at f = 0 and in 1 of 1 where it does not" in evidence
+    ((_, evidence),) = answers(played, "What F does")
+    assert "paper-raw -13.00" in evidence
+    assert re.search(r"paper-raw -13\.00 [^;]*: F helps", evidence)
+    assert re.search(r"init=symmetric \+15\.00 [^;]*: F hurts", evidence)
+    ((_, evidence),) = answers(played, "K-LinUCB over the printed range of α")
+    assert "Least with α = 0.1. The published 207 is that of α = 1." in evidence
+    turned = replace(found, runs={**found.runs, READINGS: readings(runs, (19, 15, 12), (28, 45, 41), (44, 29, 29))})
+    assert not answers(turned, "The order turns on the start of the net")
+    assert answers(turned, "The start of the net is not all that decides")
+
+
+def test_every_verdict_on_size_names_its_reading_and_none_is_given_twice(found: Reproduction, runs) -> None:  # type: ignore[no-untyped-def]
+    played = {**found.runs, READINGS: readings(runs, (13, 15, 12), (28, 45, 41), (44, 29, 29))}
+    played[AUTHORS] = runs({"cc-mab": 317.0, "neural-mab": 150.0}, preset="authors-ml")
+    played[PAPER] = runs({**REGRETS, "neural-mab": 90.0})
+    judged = replace(found, runs=played)
+    claims = [each.claim for each in verdicts(judged) if "has a clipped regret of" in each.claim]
+    assert len(set(claims)) == len(claims)
+    assert sum(claim.startswith("NeUClust has a clipped regret of 152 (reading paper: ") for claim in claims) == 1
+    for words in (
+        "the paper's protocol: contexts scaled into [0, 1]",
+        "the authors' settings: the authors' raw contexts",
+    ):
+        assert any(claim.startswith(f"CC-MAB has a clipped regret of 403 ({words}") for claim in claims), words
+    assert [claim for claim in claims if claim.startswith("Neural-MAB")] == [
+        "Neural-MAB has a clipped regret of 227 (the authors' settings: the authors' one linear layer, greedy)"
+    ]
+    assert answers(judged, "Neural-MAB in our own design")[0][0] == "finding"
+
+
+def test_fewer_than_five_common_seeds_give_no_verdict(found: Reproduction, runs) -> None:  # type: ignore[no-untyped-def]
+    all_of_them = {**found.runs, READINGS: readings(runs, (13, 15, 12), (28, 45, 41), (44, 29, 29))}
+    few = replace(found, runs={name: tuple(run for run in each if run.seed < 4) for name, each in all_of_them.items()})
+    assert {each.answer for each in verdicts(few)} == {"cannot be told", "finding"}
+    for claim in ("One fixed slate", "CC-MAB, ", "What F does", "K-LinUCB over", "The order turns", "The start of"):
+        assert not answers(few, claim), claim
+
+
 def test_the_floor_the_fixed_slate_and_the_linear_model_are_named(found: Reproduction, runs) -> None:  # type: ignore[no-untyped-def]
     assert "pays 160.0 of clipped regret in 1000 rounds" in answers(found, "The floor")[0][1]
     assert "105% of the 152 published" in answers(found, "The floor")[0][1]
@@ -184,9 +248,9 @@ def test_the_floor_the_fixed_slate_and_the_linear_model_are_named(found: Reprodu
     assert "more regret than the linear model" in answers(found, "A shared linear model")[0][1]
     better = replace(found, runs={PAPER: runs({**REGRETS, "linucb": 50.0})})
     assert "less regret than the linear model" in answers(better, "A shared linear model")[0][1]
-    assert "no better and no worse than random" in answers(found, "CC-MAB beside")[0][1]
+    assert "no better and no worse than random" in answers(found, "CC-MAB, contexts scaled")[0][1]
     learning = replace(found, runs={PAPER: runs({**REGRETS, "cc-mab": 100.0})})
-    assert "better than random" in answers(learning, "CC-MAB beside")[0][1]
+    assert "better than random" in answers(learning, "CC-MAB, contexts scaled")[0][1]
 
 
 def test_the_number_of_clusters_is_judged_by_pairs(found: Reproduction) -> None:

@@ -1,4 +1,4 @@
-"""What is run to check the paper: its own protocol, ours, and the number of clusters, each as a list of tasks.
+"""What is run to check the paper: its own protocol, its readings, ours, and the number of clusters, as lists of tasks.
 
 Phases share runs: a task is named by the hash of its configuration, so what two phases need is played once.
 """
@@ -23,15 +23,43 @@ PAPER_ROUNDS, SLATE_SIZE = 1000, 5
 OUR_SEEDS = 20
 CLUSTER_NUMBERS = (1, 5, 10, 15, 20, 22, 25, 30, 40)
 CLUSTER_SEEDS = 5
-PAPER, OURS, CLUSTERS, AUTHORS, TUNED, GRIDS = "paper", "ours", "clusters", "authors", "tuned", "grids"
+PAPER, READINGS, OURS, CLUSTERS = "paper", "readings", "ours", "clusters"
+AUTHORS, TUNED, GRIDS = "authors", "tuned", "grids"
 PHASE_TITLES = {
     PAPER: "the paper's protocol",
+    READINGS: "readings of the paper",
     OURS: "our protocol",
     CLUSTERS: "number of clusters",
     AUTHORS: "the authors' settings",
     TUNED: "tuned, an equal budget for everybody",
     GRIDS: "the paper's grids",
 }
+
+
+WITHOUT_SLATE_NET = {"slate.weight": "0"}  # V = Σv: what is left of NeUClust's score without F
+PRINTED_ALPHAS = ("0.01", "0.1", "1")  # of K-LinUCB: the appendix prints 0.01 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reading of what the paper leaves open: a preset, settings on top of it, and what they mean."""
+
+    preset: str
+    words: str
+    settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    starts_at_zero: bool = True  # f(·; θ_0) = 0, as the paper's analysis asks
+
+
+_READINGS = (
+    Reading("paper", "the net starts at f = 0, contexts divided by 5, J steps from the last parameters"),
+    Reading("paper-raw", "the net starts at f = 0, contexts as they are, J steps from the initial parameters"),
+    Reading(
+        "paper",
+        "the block-symmetric start without the duplicated inputs it needs, so that f ≠ 0; otherwise as paper",
+        MappingProxyType({"arms.network.init": "symmetric"}),
+        starts_at_zero=False,
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +73,11 @@ class Study:
     runs: int
     presets: tuple[str, ...]  # the paper's settings, the most fitting first
     authors: str  # preset of the authors' script
+    readings: tuple[Reading, ...] = ()
 
 
 STUDIES: Mapping[str, Study] = {
-    "movielens": Study("movielens", "MovieLens 25M", "movielens-twin", 22, 10, ("paper",), "authors-ml"),
+    "movielens": Study("movielens", "MovieLens 25M", "movielens-twin", 22, 10, ("paper",), "authors-ml", _READINGS),
     "yelp": Study("yelp", "Yelp", "yelp-twin", 20, 5, ("paper-yelp", "paper"), "authors-yelp"),
 }
 
@@ -125,11 +154,17 @@ class Layout:
         spec = SweepSpec(name, (self.problem,), (self.rounds,), chosen, tuple(range(seeds)))
         return Phase(name, tasks_of(spec))
 
-    def contestant(self, policy: str, preset: str = "default", clusters: int | None = None) -> Contestant:
+    def contestant(
+        self,
+        policy: str,
+        preset: str = "default",
+        clusters: int | None = None,
+        settings: Mapping[str, str] = MappingProxyType({}),
+    ) -> Contestant:
         """The contestant with what a quick look changes, where its configuration has such an entry."""
         config = policy_config(policy, preset)
         wanted = {key: value for key, value in self.scale.settings.items() if _has(config, key)}
-        return Contestant(policy, preset, clusters, wanted)
+        return Contestant(policy, preset, clusters, {**wanted, **settings})
 
 
 def _has(config: object, key: str) -> bool:
@@ -161,7 +196,7 @@ def paper_preset(policy: str, study: Study) -> str:
 
 def phases(layout: Layout, *, authors: bool = False, policies: Sequence[str] = ()) -> list[Phase]:
     """The parts that need no tuning; `policies` restricts ours, which is everybody otherwise."""
-    found = [_paper(layout), _ours(layout, policies), _clusters(layout)]
+    found = [_paper(layout), _readings(layout), _ours(layout, policies), _clusters(layout)]
     return [*found, _authors(layout)] if authors else found
 
 
@@ -170,6 +205,18 @@ def _paper(layout: Layout) -> Phase:
     theirs = [layout.contestant(name, paper_preset(name, layout.study)) for name in names]
     yardsticks = [layout.contestant(name) for name in YARDSTICKS]
     return layout.phase(PAPER, [*theirs, *yardsticks], layout.scale.runs)
+
+
+def _readings(layout: Layout) -> Phase:
+    """NeUClust with and without F beside CN-UCB under every reading, and K-LinUCB over the printed range of α."""
+    readings = layout.study.readings
+    chosen = [
+        layout.contestant(policy, reading.preset, settings={**reading.settings, **settings})
+        for reading in readings
+        for policy, settings in (("neuclust", {}), ("cn-ucb", {}), ("neuclust", WITHOUT_SLATE_NET))
+    ]
+    alphas = [layout.contestant("linucb-disjoint", settings={"alpha": alpha}) for alpha in PRINTED_ALPHAS]
+    return layout.phase(READINGS, [*chosen, *alphas] if readings else (), layout.scale.our_seeds)
 
 
 def our_policies(layout: Layout, policies: Sequence[str] = ()) -> list[str]:

@@ -36,17 +36,20 @@ class Range:
 
 Space = tuple[Values | Range, ...]
 
-_STEPS, _WIDTHS = ("1e-4", "1e-3", "1e-2"), ("0.01", "0.1", "1", "10")
+# The appendix prints the ranges of its grids, η from 0.001 to 0.1, γ from 0.1 to 1 and α from 0.01 to 1, not the
+# values inside them: those, and the numbers of clusters, are ours.
+_STEPS, _GAMMAS, _ALPHAS = ("1e-3", "1e-2", "1e-1"), ("0.1", "0.3", "1"), ("0.01", "0.1", "1")
 _CLUSTERS = ("5", "10", "15", "20", "22", "25", "30", "40")
-_ARMS = (Values("arms.training.step", _STEPS), Values("arms.schedule.gamma", _WIDTHS))
+_ARMS = (Values("arms.training.step", _STEPS), Values("arms.schedule.gamma", _GAMMAS))
 _NEUCLUST = (*_ARMS, Values("slate.training.step", _STEPS), Values("clustering.count", _CLUSTERS))
+_LINEAR = (Values("alpha", _ALPHAS),)
 
-# The paper prints what it chose (steps 1e-3, γ = 1, 22 or 20 clusters); each grid holds that and its surroundings.
 PAPER_GRIDS: Mapping[str, Space] = {
     "neuclust": _NEUCLUST,
     "neuclust-online": _NEUCLUST,
     "cn-ucb": _ARMS,
-    "linucb": (Values("alpha", _WIDTHS),),
+    "linucb": _LINEAR,
+    "linucb-disjoint": _LINEAR,
 }
 
 

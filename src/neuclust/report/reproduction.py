@@ -15,9 +15,11 @@ from neuclust.experiment.reproduction import (
     GRIDS,
     PAPER,
     PAPER_POLICIES,
+    READINGS,
     TUNED,
     YARDSTICKS,
     Phase,
+    Reading,
     Scale,
     Study,
     paper_preset,
@@ -26,7 +28,7 @@ from neuclust.presets import POLICIES
 from neuclust.report.groups import Contender, problems
 from neuclust.report.html import Failure
 from neuclust.report.latex import escape
-from neuclust.report.published import NAMES, Published, comparable, published
+from neuclust.report.published import NAMES, UNPLACED, Published, comparable, published
 from neuclust.report.tables import number, with_error
 
 DASH = "–"
@@ -72,6 +74,18 @@ class Reproduction:
 
     def contender(self, phase: str, policy: str) -> Contender | None:
         return next((one for one in self.contenders(phase) if one.policy == policy), None)
+
+    def under(self, reading: Reading, policy: str, settings: Mapping[str, str] | None = None) -> Contender | None:
+        """A policy of the phase of readings with the reading's settings, and others on top of them."""
+        wanted = {**reading.settings, **(settings or {})}
+        return next(
+            (
+                one
+                for one in self.contenders(READINGS)
+                if (one.policy, one.preset) == (policy, reading.preset) and dict(one.runs[0].settings) == wanted
+            ),
+            None,
+        )
 
 
 def runs_by_phase(
@@ -129,13 +143,19 @@ class Row:
 def table_rows(found: Reproduction) -> list[Row]:
     """The paper's policies by its protocol, the same with other settings, and what the paper leaves out."""
     theirs = [_row(found, PAPER, policy) for policy in PAPER_POLICIES]
+    readings = [
+        Row(READINGS, one.policy, one.preset, one, published(found.study.name, one.policy))
+        for reading in found.study.readings
+        for policy in ("neuclust", "cn-ucb")
+        if (one := found.under(reading, policy)) is not None
+    ]
     others = [
         _row(found, phase, policy)
         for phase in (AUTHORS, GRIDS, TUNED)
         for policy in PAPER_POLICIES
         if found.contender(phase, policy) is not None
     ]
-    return [*theirs, *others, *(_row(found, PAPER, policy) for policy in YARDSTICKS)]
+    return [*theirs, *readings, *others, *(_row(found, PAPER, policy) for policy in YARDSTICKS)]
 
 
 def _row(found: Reproduction, phase: str, policy: str) -> Row:
@@ -309,6 +329,7 @@ def table_notes(found: Reproduction) -> list[str]:
         )
     if found.source is None:
         notes.append("Measured on the embedded synthetic twin, not on the paper's data: sizes are similar, not equal.")
+    notes.append(UNPLACED[found.study.name])
     absent = [NAMES[row.policy] for row in table_rows(found) if row.measured is None and row.policy in NAMES]
     if absent:
         notes.append(f"Not run here: {', '.join(absent)}.")

@@ -31,8 +31,9 @@ from neuclust.report.reproduction import (
 )
 from neuclust.report.reproduction_figures import paper_figures
 from neuclust.report.reproduction_page import reproduction_page
-from neuclust.report.reproduction_verdicts import Verdict, verdicts
+from neuclust.report.reproduction_verdicts import verdicts
 from neuclust.report.vectors import small_letters, svg_text
+from neuclust.report.verdicts import Verdict
 
 PAGE, SUMMARY, FIGURES = "index.html", "summary.json", "figures"
 SCHEMA = 1

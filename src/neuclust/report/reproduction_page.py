@@ -21,7 +21,7 @@ from neuclust.report.reproduction import (
     table_notes,
     table_rows,
 )
-from neuclust.report.reproduction_verdicts import Verdict
+from neuclust.report.verdicts import Verdict
 
 NAMING = ("policy", "settings", "runs")  # together in the first column
 MARKS = {"reproduces": "✓", "does not reproduce": "✗", "cannot be told": "?", "finding": "•"}

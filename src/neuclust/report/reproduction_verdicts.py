@@ -4,95 +4,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
 
-from neuclust.experiment.reproduction import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, TUNED
+from neuclust.experiment.reproduction import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
 from neuclust.report.groups import Contender, Estimate, estimate
 from neuclust.report.published import NAMES, SCRIPTS, SCRIPTS_AT, published
-from neuclust.report.reproduction import Reproduction, cluster_points, inferred_regret, table_rows
+from neuclust.report.reproduction import Reproduction, Row, cluster_points, inferred_regret, table_rows
+from neuclust.report.reproduction_readings import reading_orders, reading_title, reading_verdicts
 from neuclust.report.tables import FEW_SEEDS, NOISE, is_within_noise, number, paired_difference, with_error
+from neuclust.report.verdicts import Answer, Verdict, common_seeds, order_evidence, order_verdict
 
-Answer = Literal["reproduces", "does not reproduce", "cannot be told", "finding"]
 NEARLY_NOTHING = 0.01  # of the regret of random slates
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A claim, the answer the records give, and the sentence with the numbers."""
-
-    claim: str
-    answer: Answer
-    evidence: str
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def verdicts(found: Reproduction) -> list[Verdict]:
     """All that these records can say; a question they do not touch is left out."""
     makers: tuple[Callable[[Reproduction], Sequence[Verdict]], ...] = (
-        _orders, _scripts, _sizes, _floor, _static, _linear, _random, _clusters, _elbow, _times,
+        reading_verdicts, _orders, _scripts, _sizes, _own_designs, _floor, _static, _linear, _random, _clusters,
+        _elbow, _times,
     )  # fmt: skip
     return [verdict for make in makers for verdict in make(found)]
 
 
-def order_verdict(difference: Estimate, pairs: int) -> Answer:
-    """The paper's order is a negative difference NeUClust − CN-UCB; two standard errors tell it from chance.
-
-    A standard error from fewer than five pairs is too rough to be counted in.
-    """
-    return "cannot be told" if pairs < FEW_SEEDS else _sign_verdict(difference)
-
-
-def _sign_verdict(difference: Estimate) -> Answer:
-    if difference.error is None or is_within_noise(difference):
-        return "cannot be told"
-    return "reproduces" if difference.mean < 0 else "does not reproduce"
-
-
 def _orders(found: Reproduction) -> list[Verdict]:
+    """The order in every phase; where readings were played, they speak for the paper's settings, by name."""
     made = []
-    for phase in (PAPER, AUTHORS, GRIDS, TUNED, OURS):
+    for phase in (*(() if reading_orders(found) else (PAPER,)), AUTHORS, GRIDS, TUNED, OURS):
         ours, theirs = found.contender(phase, "neuclust"), found.contender(phase, "cn-ucb")
         if ours is None or theirs is None or (gap := paired_difference(ours, theirs)) is None:
             continue
-        pairs = _pairs(ours, theirs)
+        pairs = common_seeds(ours, theirs)
         claim = f"NeUClust has less regret than CN-UCB ({PHASE_TITLES[phase]}: {ours.title}, {theirs.title})"
-        made.append(Verdict(claim, order_verdict(gap, pairs), _order_evidence(ours, theirs, gap, pairs)))
+        made.append(Verdict(claim, order_verdict(gap, pairs), order_evidence(ours, theirs, gap, pairs)))
     return made
 
 
-def _pairs(one: Contender, other: Contender) -> int:
-    return len({run.seed for run in one.runs} & {run.seed for run in other.runs})
-
-
-def _order_evidence(ours: Contender, theirs: Contender, gap: Estimate, pairs: int) -> str:
-    one, other = (with_error(contender.over_seeds("expected_regret")) for contender in (ours, theirs))
-    text = f"Expected regret {one} against {other}; paired difference {with_error(gap, sign=True)}"
-    if pairs < FEW_SEEDS:
-        seeds = "1 common seed" if pairs == 1 else f"{pairs} common seeds"
-        return f"{text} over {seeds}; at least {FEW_SEEDS} are needed to say anything."
-    errors = f", {abs(gap.mean) / gap.error:.1f} standard errors" if gap.error else ""
-    return f"{text} over {pairs} common seeds{errors} ({NOISE:g} are needed to tell a difference from chance)."
-
-
 def _scripts(found: Reproduction) -> list[Verdict]:
-    """What the authors' own scripts gave belongs beside any word on the order."""
+    """What the authors' own scripts gave belongs beside any word on the order; too few runs for a verdict."""
     runs = SCRIPTS[found.study.name]
-    if not runs or not _orders(found):
+    if not runs or not (_orders(found) or reading_orders(found)):
         return []
     ours, theirs = estimate(runs["neuclust"]), estimate(runs["cn-ucb"])
     gap = Estimate(ours.mean - theirs.mean, math.hypot(ours.error or 0.0, theirs.error or 0.0))
     evidence = (
         f"Run unmodified on the MovieLens data, clipped regret after {SCRIPTS_AT} rounds: NeUClust {with_error(ours)} "
         f"({len(runs['neuclust'])} runs), CN-UCB {with_error(theirs)} ({len(runs['cn-ucb'])} runs), difference "
-        f"{with_error(gap, sign=True)}. Noted earlier, not played for this page."
+        f"{with_error(gap, sign=True)}, not paired. Noted earlier, not played for this page."
     )
-    answer: Answer = (
-        "cannot be told" if is_within_noise(gap) else "reproduces" if gap.mean < 0 else "does not reproduce"
-    )
-    return [Verdict("NeUClust has less regret than CN-UCB (the authors' own scripts)", answer, evidence)]
+    return [Verdict("The order under the authors' own scripts", "finding", evidence)]
 
 
 def printed_error(regret: float, rounds: int, runs: int) -> float:
@@ -108,24 +66,71 @@ def size_verdict(measured: Estimate, runs: int, printed: float, error: float) ->
     return "reproduces" if near else "does not reproduce"
 
 
+OWN_DESIGNS = ("neural-mab",)  # our reading of one sentence of the paper: its numbers say nothing about theirs
+
+
 def _sizes(found: Reproduction) -> list[Verdict]:
     if not found.comparable:
         return []
+    return [
+        _size(found, row, row.published.regret, row.measured)
+        for row in table_rows(found)
+        if row.published.regret is not None and row.measured is not None and _judges_size(found, row)
+    ]
+
+
+def _judges_size(found: Reproduction, row: Row) -> bool:
+    """The paper's protocol, unless a reading of the same preset says the same on more seeds; the authors' settings."""
+    if row.protocol == PAPER:
+        same = [each for each in table_rows(found) if each.protocol == READINGS]
+        known = {(each.policy, each.preset) for each in same}
+        return (row.policy, row.preset) not in known and row.policy not in OWN_DESIGNS
+    return row.protocol in (READINGS, AUTHORS)
+
+
+def _size(found: Reproduction, row: Row, printed: float, measured: Contender) -> Verdict:
+    clipped = measured.over_seeds("clipped_regret")
+    error = printed_error(printed, found.rounds, found.study.runs)
+    behind = inferred_regret(found, row)
+    evidence = (
+        f"Measured {with_error(clipped)}, published {printed:.0f} (standard error from coins alone: about "
+        f"{error:.1f}). In expected regret: {with_error(measured.over_seeds('expected_regret'))} measured, "
+        f"{0.0 if behind is None else behind:.1f} behind the published number."
+    )
+    claim = f"{row.name} has a clipped regret of {printed:.0f} ({_reading_of(found, row)})"
+    return Verdict(claim, size_verdict(clipped, len(measured.runs), printed, error), evidence)
+
+
+# What a setting means where the name of its preset does not say it.
+_MEANINGS = {
+    ("linucb-disjoint", "default"): "one model per arm, raw contexts, α = 1",
+    ("cc-mab", "default"): "contexts scaled into [0, 1], as CC-MAB asks",
+    ("cc-mab", "authors-ml"): "the authors' raw contexts, which reach 5",
+    ("neural-mab", "authors-ml"): "the authors' one linear layer, greedy",
+}
+
+
+def _reading_of(found: Reproduction, row: Row) -> str:
+    """The reading a row rests on, in words."""
+    for reading in found.study.readings:
+        if row.protocol == READINGS and row.measured == found.under(reading, row.policy):
+            return f"reading {reading_title(reading)}: {reading.words}"
+    meaning = _MEANINGS.get((row.policy, row.preset), row.preset)
+    return f"{PHASE_TITLES[row.protocol]}: {meaning}"
+
+
+def _own_designs(found: Reproduction) -> list[Verdict]:
+    """Policies whose description in the paper is one sentence: our design beside the published number."""
     made = []
     for row in table_rows(found):
-        printed = row.published.regret
-        if printed is None or row.measured is None or row.protocol not in (PAPER, AUTHORS):
-            continue
-        clipped = row.measured.over_seeds("clipped_regret")
-        error = printed_error(printed, found.rounds, found.study.runs)
-        behind = inferred_regret(found, row)
-        evidence = (
-            f"Measured {with_error(clipped)}, published {printed:.0f} (standard error from coins alone: about "
-            f"{error:.1f}). In expected regret: {with_error(row.measured.over_seeds('expected_regret'))} measured, "
-            f"{0.0 if behind is None else behind:.1f} behind the published number."
-        )
-        claim = f"{row.name} has a clipped regret of {printed:.0f} ({PHASE_TITLES[row.protocol]}: {row.preset})"
-        made.append(Verdict(claim, size_verdict(clipped, len(row.measured.runs), printed, error), evidence))
+        if row.policy in OWN_DESIGNS and row.protocol == PAPER and row.measured is not None and found.comparable:
+            text = (
+                f"Two networks of our own design have a clipped regret of "
+                f"{with_error(row.measured.over_seeds('clipped_regret'))}, published {row.published.regret:.0f}. The "
+                "authors' script is another algorithm, one linear layer without exploration, so that neither agreement "
+                "nor difference says anything about the published number."
+            )
+            made.append(Verdict(f"{row.name} in our own design", "finding", text))
     return made
 
 
@@ -146,7 +151,7 @@ def _floor(found: Reproduction) -> list[Verdict]:
 
 def _static(found: Reproduction) -> list[Verdict]:
     fixed, random = found.contender(PAPER, "static"), found.contender(PAPER, "uniform")
-    if fixed is None or random is None:
+    if fixed is None or random is None or common_seeds(fixed, random) < FEW_SEEDS:
         return []
     lost, all_of_it = fixed.over_seeds("expected_regret").mean, random.over_seeds("expected_regret").mean
     share = lost / all_of_it if all_of_it else 0.0
@@ -178,7 +183,7 @@ def _linear(found: Reproduction) -> list[Verdict]:
     text = f"A shared linear model (linucb) has expected regret {reached} and clipped regret "
     text += f"{with_error(linear.over_seeds('clipped_regret'))}; the best neural policy here, {best.title}, "
     text += f"{with_error(best.over_seeds('expected_regret'))}"
-    if gap is None or _pairs(best, linear) < FEW_SEEDS:
+    if gap is None or common_seeds(best, linear) < FEW_SEEDS:
         tail = f"; fewer than {FEW_SEEDS} common seeds do not tell them apart."
     elif is_within_noise(gap):
         tail = f"; paired difference to linucb {with_error(gap, sign=True)}, within noise."
@@ -192,7 +197,7 @@ def _random(found: Reproduction) -> list[Verdict]:
     """CC-MAB's printed regret is that of random slates."""
     cubes, random = found.contender(PAPER, "cc-mab"), found.contender(PAPER, "uniform")
     gap = None if cubes is None or random is None else paired_difference(cubes, random)
-    if cubes is None or random is None or gap is None:
+    if cubes is None or random is None or gap is None or common_seeds(cubes, random) < FEW_SEEDS:
         return []
     one, other = (with_error(each.over_seeds("expected_regret")) for each in (cubes, random))
     same = is_within_noise(gap) or abs(gap.mean) < 0.05 * random.over_seeds("expected_regret").mean
@@ -201,7 +206,7 @@ def _random(found: Reproduction) -> list[Verdict]:
         f"CC-MAB has expected regret {one}, random slates {other}; paired difference {with_error(gap, sign=True)}: "
         f"{word} than random in {found.rounds} rounds."
     )
-    return [Verdict("CC-MAB beside random slates", "finding", text)]
+    return [Verdict("CC-MAB, contexts scaled into [0, 1], beside random slates", "finding", text)]
 
 
 def _clusters(found: Reproduction) -> list[Verdict]:
@@ -216,7 +221,7 @@ def _clusters(found: Reproduction) -> list[Verdict]:
         answer, text = _best_of(points, chosen)
         return [Verdict(claim, answer, f"Expected regret by number of clusters: {listed}. {text}")]
     gap = paired_difference(chosen, best)
-    few, listed = _pairs(chosen, best) < FEW_SEEDS, f"Expected regret by number of clusters: {listed}."
+    few, listed = common_seeds(chosen, best) < FEW_SEEDS, f"Expected regret by number of clusters: {listed}."
     text = f"{listed} Least with {count}" + ("" if gap is None else f", paired difference {with_error(gap, sign=True)}")
     if gap is None or few:
         return [Verdict(claim, "cannot be told", f"{text}, from fewer than {FEW_SEEDS} seeds.")]
@@ -228,7 +233,7 @@ def _clusters(found: Reproduction) -> list[Verdict]:
 def _best_of(points: Sequence[tuple[int, Contender]], chosen: Contender) -> tuple[Answer, str]:
     """The chosen number has the least regret: are all others more than noise away?"""
     gaps = [paired_difference(one, chosen) for _, one in points if one is not chosen]
-    enough = all(_pairs(one, chosen) >= FEW_SEEDS for _, one in points)
+    enough = all(common_seeds(one, chosen) >= FEW_SEEDS for _, one in points)
     if enough and all(gap is not None and not is_within_noise(gap) for gap in gaps):
         return "reproduces", "It has the least, and every other number more than chance explains."
     return "cannot be told", "It has the least, but not by more than chance explains."
