@@ -107,10 +107,11 @@ def read_runs(path: Path) -> list[RunRecord]:
         raise DataError(
             f"{path}: expected schema {SCHEMA}, got {document.get('schema')!r}; read it with the neuclust that wrote it"
         )
-    return [_read_row(row, f"{path}: run {index}") for index, row in enumerate(document["runs"], start=1)]
+    return [record_from_json(row, f"{path}: run {index}") for index, row in enumerate(document["runs"], start=1)]
 
 
-def _read_row(row: object, where: str) -> RunRecord:
+def record_from_json(row: object, where: str) -> RunRecord:
+    """What `RunRecord.to_json` wrote, checked; `where` stands in the refusal."""
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object, got {type(row).__name__}")
     known = {column.name: _READERS[str(column.type)] for column in fields(RunRecord)}

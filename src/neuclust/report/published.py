@@ -43,8 +43,8 @@ PUBLISHED: Mapping[str, Mapping[str, Published]] = {
 
 # What stands in the table and cannot be given to a row.
 UNPLACED: Mapping[str, str] = {
-    "movielens": "The paper also prints 332 s, 141 s and 187 s for CN-UCB, Neural-MAB and CC-MAB; which is whose is not "
-    "in our notes.",
+    "movielens": "The paper also prints 332 s, 141 s and 187 s for CN-UCB, Neural-MAB and CC-MAB; which is whose is "
+    "not in our notes.",
     "yelp": "The paper prints regret and seconds of every method on Yelp; our notes hold NeUClust's two numbers and "
     "the seconds of K-LinUCB.",
 }
