@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from neuclust.configuration import keys
+from neuclust.configuration import keys, with_setting
 from neuclust.presets import policy_config
 
 ROOT = Path(__file__).parents[2]
@@ -116,9 +116,15 @@ def test_options_of_the_readings_exist() -> None:
     page = (ROOT / "docs" / "decisions" / "0005-readings-of-the-paper.md").read_text()
     last_cells = [line.rstrip("|").rpartition("|")[2] for line in page.splitlines() if line.startswith("|")]
     options = [name for cell in last_cells for name in re.findall(r"`([^`]+)`", cell)]
-    known = [f".{key}" for key in keys(policy_config("neuclust-online", "paper"))]
-    assert len(options) > 10
-    assert [name for name in options if not fnmatch.filter(known, f"*.{name}")] == []
+    config = policy_config("neuclust-online", "paper")
+    known = [f".{key}" for key in keys(config)]
+    assert len(options) > 20
+    for option in options:
+        name, _, value = option.partition("=")
+        meant = fnmatch.filter(known, f"*.{name}")
+        assert meant, option
+        for key in meant if value else ():
+            assert with_setting(config, key.removeprefix("."), value) != config, option
 
 
 def test_every_dependency_has_its_reason() -> None:
