@@ -48,7 +48,7 @@ from neuclust.report.reproduction import (
 )
 from neuclust.report.reproduction_figures import expected_clipped, floor_curve, paper_figures
 from neuclust.report.reproduction_folder import write_reproduction
-from neuclust.report.reproduction_readings import reading_title
+from neuclust.report.reproduction_readings import reading_title, readings_json
 from neuclust.report.reproduction_verdicts import elbow_corner, printed_error, size_verdict, verdicts
 from neuclust.report.verdicts import order_verdict
 
@@ -187,7 +187,7 @@ def readings(runs, *regrets: tuple[float, float, float]) -> tuple[RunRecord, ...
     )
 
 
-def test_the_order_is_judged_reading_by_reading(found: Reproduction, runs) -> None:  # type: ignore[no-untyped-def]
+def test_the_order_is_judged_reading_by_reading(found: Reproduction, runs, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     played = replace(found, runs={**found.runs, READINGS: readings(runs, (13, 15, 12), (28, 45, 41), (44, 29, 29))})
     orders = {each.claim: each.answer for each in verdicts(played) if each.claim.startswith("NeUClust has less regret")}
     words = {reading_title(reading): reading.words for reading in MOVIELENS.readings}
@@ -207,6 +207,11 @@ def test_the_order_is_judged_reading_by_reading(found: Reproduction, runs) -> No
     assert re.search(r"init=symmetric \+15\.00 [^;]*: F hurts", evidence)
     ((_, evidence),) = answers(played, "K-LinUCB over the printed range of α")
     assert "Least with α = 0.1. The published 207 is that of α = 1." in evidence
+    (raw,) = [row for row in readings_json(played) if row["reading"] == "paper-raw"]
+    assert (raw["ahead"], raw["seeds"], raw["difference"]["mean"]) == (6, 6, pytest.approx(-17.0, abs=0.01))
+    page = _page(played, tmp_path)
+    assert "6 of 6 seeds" in page
+    assert MOVIELENS.readings[1].words in page
     turned = replace(found, runs={**found.runs, READINGS: readings(runs, (19, 15, 12), (28, 45, 41), (44, 29, 29))})
     assert not answers(turned, "The order turns on the start of the net")
     assert answers(turned, "The start of the net is not all that decides")

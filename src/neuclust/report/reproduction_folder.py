@@ -31,6 +31,7 @@ from neuclust.report.reproduction import (
 )
 from neuclust.report.reproduction_figures import paper_figures
 from neuclust.report.reproduction_page import reproduction_page
+from neuclust.report.reproduction_readings import readings_json
 from neuclust.report.reproduction_verdicts import verdicts
 from neuclust.report.vectors import small_letters, svg_text
 from neuclust.report.verdicts import Verdict
@@ -87,6 +88,7 @@ def summary_json(found: Reproduction, answers: Sequence[Verdict]) -> dict[str, A
         "runs_missing": found.missing,
         "runs_failed": len(found.failures),
         "rows": summary_rows(found),
+        "readings": readings_json(found),
         "elbow": [list(point) for point in found.elbow],
         "verdicts": [answer.to_json() for answer in answers],
         "searches": [asdict(search) | {"seeds": list(search.seeds)} for search in found.searches],

@@ -21,6 +21,7 @@ from neuclust.report.reproduction import (
     table_notes,
     table_rows,
 )
+from neuclust.report.reproduction_readings import reading_cells, readings_json
 from neuclust.report.verdicts import Verdict
 
 NAMING = ("policy", "settings", "runs")  # together in the first column
@@ -39,6 +40,7 @@ def reproduction_page(
     parts = [
         _opening(found, title),
         _verdicts(verdicts),
+        _readings(found),
         _table(found),
         _figures(found, figures),
         _ours(found, sections),
@@ -101,6 +103,30 @@ def _verdicts(found: Sequence[Verdict]) -> str:
         '<div class="wide"><table><thead><tr><th scope="col">claim</th><th scope="col" class="words">answer</th>'
         f'<th scope="col" class="words">what it rests on</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
     )
+
+
+def _readings(found: Reproduction) -> str:
+    """NeUClust and CN-UCB under every reading that was played."""
+    lines = [reading_cells(row) for row in readings_json(found)]
+    if not lines:
+        return ""
+    prose = ("reading", "what it means")
+    head = "".join(f'<th scope="col"{_words(heading in prose)}>{escape(heading)}</th>' for heading in lines[0])
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{_words(heading in prose)}>{escape(word)}</td>" for heading, word in line.items())
+        + "</tr>"
+        for line in lines
+    )
+    return (
+        '<section id="readings"><h2>Readings: what the order of NeUClust and CN-UCB turns on</h2>'
+        "<p>Expected regret, mean ± standard error over the same seeds and the same coins.</p>"
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>'
+    )
+
+
+def _words(prose: bool) -> str:
+    return ' class="words"' if prose else ""
 
 
 def _table(found: Reproduction) -> str:

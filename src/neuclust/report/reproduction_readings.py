@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from neuclust.experiment.reproduction import PRINTED_ALPHAS, READINGS, WITHOUT_SLATE_NET, Reading
 from neuclust.report.groups import Contender, Estimate
@@ -23,6 +24,12 @@ class Order:
     gap: Estimate
     pairs: int
 
+    @property
+    def ahead(self) -> int:
+        """On how many common seeds NeUClust has less regret."""
+        theirs = {run.seed: run.expected_regret for run in self.theirs.runs}
+        return sum(run.expected_regret < theirs[run.seed] for run in self.ours.runs if run.seed in theirs)
+
 
 def reading_verdicts(found: Reproduction) -> list[Verdict]:
     """The order under every reading played, what it turns on, what F does to it, and α of K-LinUCB."""
@@ -39,6 +46,44 @@ def reading_orders(found: Reproduction) -> list[Order]:
         if ours is not None and theirs is not None and gap is not None:
             made.append(Order(reading, ours, theirs, gap, common_seeds(ours, theirs)))
     return made
+
+
+def readings_json(found: Reproduction) -> list[dict[str, Any]]:
+    """Every reading played, as plain numbers under names that stay."""
+    return [
+        {
+            "reading": reading_title(order.reading),
+            "words": order.reading.words,
+            "starts_at_zero": order.reading.starts_at_zero,
+            "neuclust": asdict(order.ours.over_seeds("expected_regret")),
+            "neuclust_clipped": asdict(order.ours.over_seeds("clipped_regret")),
+            "cn_ucb": asdict(order.theirs.over_seeds("expected_regret")),
+            "cn_ucb_clipped": asdict(order.theirs.over_seeds("clipped_regret")),
+            "without_f": None if bare is None else asdict(bare.over_seeds("expected_regret")),
+            "difference": asdict(order.gap),
+            "seeds": order.pairs,
+            "ahead": order.ahead,
+        }
+        for order in reading_orders(found)
+        for bare in [found.under(order.reading, "neuclust", WITHOUT_SLATE_NET)]
+    ]
+
+
+def reading_cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """The words of a line of `readings_json` by heading."""
+
+    def words(key: str, sign: bool = False) -> str:
+        return "–" if row[key] is None else with_error(Estimate(**row[key]), sign=sign)
+
+    return {
+        "reading": str(row["reading"]),
+        "what it means": str(row["words"]),
+        "NeUClust": words("neuclust"),
+        "CN-UCB": words("cn_ucb"),
+        "NeUClust without F": words("without_f"),
+        "NeUClust − CN-UCB, paired": words("difference", sign=True),
+        "NeUClust ahead": f"{row['ahead']} of {row['seeds']} seeds",
+    }
 
 
 def reading_title(reading: Reading) -> str:
