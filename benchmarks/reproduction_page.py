@@ -17,12 +17,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from neuclust.report.reproduction_readings import reading_cells
+
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDS = DOCS / "records"
 TEMPLATE, PAGE = DOCS / "reproduction.template.md", DOCS / "reproduction.md"
 
-KEPT = ("label", "rounds", "slate_size", "rows", "verdicts", "elbow", "commands", "version")
-ELSEWHERE = ("auto",)  # still changed while these runs were played: docs/decisions/0013 has its figures
+KEPT = ("label", "rounds", "slate_size", "rows", "verdicts", "readings", "elbow", "commands", "version")
 Row = Mapping[str, Any]
 
 
@@ -41,8 +42,10 @@ def _value(expression: str, records: Any, kinds: Mapping[str, Callable[..., str]
 
 
 def _row(records: Mapping[str, Any], study: str, protocol: str, contestant: str) -> Row:
-    policy, _, preset = contestant.partition(":")
-    wanted = {"protocol": protocol, "policy": policy, "preset": preset or "default", "settings": ""}
+    """The row of POLICY[:PRESET][/SETTINGS]."""
+    title, _, settings = contestant.partition("/")
+    policy, _, preset = title.partition(":")
+    wanted = {"protocol": protocol, "policy": policy, "preset": preset or "default", "settings": settings}
     rows: Sequence[Row] = records[study]["rows"]
     return next(row for row in rows if wanted.items() <= {key: row[key] for key in wanted}.items())
 
@@ -113,7 +116,6 @@ def _paper_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
 def _our_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
     """Everybody by expected regret, least first."""
     rows = [row for row in records[study]["rows"] if row["protocol"] == protocol and row["settings"] == ""]
-    rows = [row for row in rows if row["policy"] not in ELSEWHERE]
     rows.sort(key=lambda row: row["expected_regret_mean"])
     return table(
         ["policy", "expected regret", "clipped regret", "slate successes", "seconds", "seeds"],
@@ -129,6 +131,16 @@ def _our_table(records: Mapping[str, Any], study: str, protocol: str) -> str:
             for row in rows
         ],
     )
+
+
+def _reading(records: Mapping[str, Any], study: str, title: str, column: str) -> str:
+    row = next(row for row in records[study]["readings"] if row["reading"] == title)
+    return with_error(row[column]["mean"], row[column]["error"])
+
+
+def _readings_table(records: Mapping[str, Any], study: str) -> str:
+    lines = [reading_cells(row) for row in records[study]["readings"]]
+    return table(list(lines[0]), [list(line.values()) for line in lines])
 
 
 def _verdict_table(records: Mapping[str, Any], study: str) -> str:
@@ -168,6 +180,8 @@ _KINDS: Mapping[str, Callable[..., str]] = {
     "plain": _plain,
     "paper-table": _paper_table,
     "our-table": _our_table,
+    "reading": _reading,
+    "readings": _readings_table,
     "verdicts": _verdict_table,
     "ablation": _ablation_table,
     "sweep-table": _sweep_table,
