@@ -182,6 +182,29 @@ def test_failed_runs_are_counted_and_do_not_stop_the_others(tmp_path: Path, prob
     assert (retried.code, "FAILED" in retried.err) == (1, True)
 
 
+def test_a_damaged_record_is_said_even_when_quiet_and_played_again(
+    tmp_path: Path, problem: Path, call: Command
+) -> None:
+    file, out = experiment(tmp_path, problem), tmp_path / "out"
+    call("sweep", file, "--out", out, "--engine", "inline", "--quiet")
+    clean = timeless(out)
+    bad = sorted((out / "runs").iterdir())[1]
+    bad.write_bytes(bad.read_bytes()[:500])
+    for words in (("compare", out), ("report", out, "--out", tmp_path / "report")):
+        told = call(*words)
+        assert told.code == 0
+        assert f"neuclust: {bad}: expected a record of one run, got a file cut short" in told.err
+        assert "it is left out" in told.err
+    planned = call("sweep", file, "--out", out, "--dry-run")
+    assert f"{bad}: expected a record of one run" in planned.err
+    assert [line.split()[0] for line in planned.out.splitlines()] == [bad.stem]
+    answer = call("sweep", file, "--out", out, "--engine", "inline", "--quiet")
+    assert (answer.code, answer.out) == (0, "")
+    assert f"its files are now in {out / 'bad'} and the run is played again" in answer.err
+    assert timeless(out) == clean
+    assert call("sweep", file, "--out", out, "--engine", "inline", "--quiet") == (0, "", "")
+
+
 def test_a_folder_in_use_is_left_to_its_owner(tmp_path: Path, problem: Path, call: Command) -> None:
     file, out = experiment(tmp_path, problem), tmp_path / "out"
     call("sweep", file, "--out", out, "--engine", "inline")
