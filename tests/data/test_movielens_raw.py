@@ -220,6 +220,14 @@ def test_every_layout_gives_the_same_problem(tmp_path: Path) -> None:
         assert report.bad_rows == 0, name
 
 
+def test_a_comma_does_not_separate_where_colons_do(tmp_path: Path) -> None:
+    _, movies = write(tmp_path)
+    old = tmp_path / "ratings.dat"
+    old.write_text("7::1::4.0::1500000000\n7,2,2.5,1500000001\n")
+    with pytest.raises(DataError, match=r"ratings\.dat:2: expected 4 fields userId::movieId::rating::timestamp, got 1"):
+        prepare_movielens(RawFile(old), movies, EVERYTHING)
+
+
 def reorder(row: str) -> str:
     user, movie, rating, timestamp = row.split(",")
     return f"{timestamp},hi,{user},{rating},{movie}"
