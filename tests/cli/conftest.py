@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import NEUCLUST, TERMINAL_VARIABLES, Answer, Command, clean_environment
+from patience import HANG_SECONDS
 
 from neuclust.cli import main
 from neuclust.data.dataset import ProfileDataset
@@ -44,7 +45,7 @@ def command() -> Command:
             capture_output=True,
             text=True,
             env=clean_environment(**(env or {})),
-            timeout=120,
+            timeout=HANG_SECONDS,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 

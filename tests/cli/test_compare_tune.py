@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from command_line import NEUCLUST, Answer, Command, clean_environment
+from patience import HANG_SECONDS
 
 from neuclust.experiment.records import read_runs
 from neuclust.experiment.store import open_store, read_store, write_run
@@ -147,11 +148,11 @@ def test_ctrl_c_keeps_trials_and_the_same_command_goes_on(tmp_path: Path) -> Non
     words = [str(NEUCLUST), *map(str, order)]
     pipe = subprocess.PIPE
     process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=clean_environment())
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANG_SECONDS
     while len(list((tmp_path / "t" / "tuning" / "runs").glob("*.parquet"))) < 2 and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
     assert "Stopped by Ctrl-C" in err
     assert "the same command goes on from there" in err
@@ -160,7 +161,7 @@ def test_ctrl_c_keeps_trials_and_the_same_command_goes_on(tmp_path: Path) -> Non
     assert len(kept) >= 2
     document = json.loads((tmp_path / "t" / "tune.json").read_text())
     assert (document["stopped"], document["report"]) == (True, None)
-    done = subprocess.run(words, capture_output=True, text=True, env=clean_environment(), timeout=120)
+    done = subprocess.run(words, capture_output=True, text=True, env=clean_environment(), timeout=HANG_SECONDS)
     assert done.returncode == 0
     document = json.loads((tmp_path / "t" / "tune.json").read_text())
     assert (document["stopped"], len(document["trials"])) == (False, 3)

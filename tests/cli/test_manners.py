@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import NEUCLUST, Command, clean_environment
+from patience import HANG_SECONDS
 
 from neuclust import __version__
 from neuclust.cli.interrupt import SAME_PRESS_SECONDS, patient_interrupt
@@ -67,7 +68,7 @@ def on_a_terminal(arguments: list[str], environment: dict[str, str]) -> str:
             if not piece:
                 break
             received += piece
-        assert process.wait(60) == 0
+        assert process.wait(HANG_SECONDS) == 0
     os.close(parent)
     return received.decode()
 
@@ -114,13 +115,13 @@ def test_ctrl_c_keeps_what_is_finished_and_what_was_played(tmp_path: Path) -> No
         text=True,
         env=clean_environment(),
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANG_SECONDS
     while not (tmp_path / "runs.json").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert len(read_runs(tmp_path / "runs.json")) == 1  # whole, should the process be killed now
     time.sleep(0.3)  # the second run is under way
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130
     whole, cut = read_runs(tmp_path / "runs.json")
     assert (whole.policy, whole.interrupted, whole.rounds) == ("uniform", False, 3000)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import NEUCLUST, Command, clean_environment
+from patience import HANG_SECONDS
 
 from neuclust.experiment.records import read_runs
 from neuclust.experiment.store import open_store, write_run
@@ -21,7 +22,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, problem: Path) -> Path:
     policies = ("--policy", "neuclust", "--policy", "linucb", "--policy", "uniform", "--set", "linucb.alpha=0.5")
     options = ("--rounds", "20", "--seeds", "2", "--clusters", "4", "--out", str(folder), "--quiet")
     asked = [str(NEUCLUST), "run", "--data", str(problem), *policies, *options]
-    subprocess.run(asked, check=True, capture_output=True, env=clean_environment(), timeout=120)
+    subprocess.run(asked, check=True, capture_output=True, env=clean_environment(), timeout=HANG_SECONDS)
     return folder
 
 

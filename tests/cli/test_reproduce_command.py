@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from command_line import NEUCLUST, Command, clean_environment
+from patience import HANG_SECONDS
 
 from neuclust.cli.reproduce_search import best_of
 from neuclust.experiment.plan import Problem
@@ -96,7 +97,7 @@ def test_ctrl_c_leaves_a_page_and_the_same_command_ends_as_if_undisturbed(
     while process.poll() is None and len(done(out / "records")) < 3:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)
-    answered, err = process.communicate(timeout=100)
+    answered, err = process.communicate(timeout=HANG_SECONDS)
     assert process.returncode == 130, err
     assert "Stopped by Ctrl-C" in err
     assert "Traceback" not in err

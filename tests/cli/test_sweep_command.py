@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import NEUCLUST, Command, clean_environment
+from patience import HANG_SECONDS
 from rich.console import Console
 
 from neuclust.cli.sweep_view import LiveView
@@ -103,7 +104,7 @@ def test_workers_do_not_outlive_a_sweep_that_alone_was_killed(tmp_path: Path, pr
     process = start(experiment(tmp_path, problem, seeds=100, rounds=300), tmp_path / "out", "--workers", "2")
     wait_for_records(process, tmp_path / "out", 1)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)  # ends when the last holder of the pipes has ended
+    process.communicate(timeout=HANG_SECONDS)  # ends when the last holder of the pipes has ended
     with locked(tmp_path / "out"):
         assert 1 <= len(read_store(tmp_path / "out")) < 400
 
@@ -115,7 +116,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_takes_up_the_rest(
     process = start(file, out, "--workers", "2")
     wait_for_records(process, out, 2)
     os.killpg(process.pid, signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG_SECONDS)
     kept = read_store(out)
     assert process.returncode == 130
     assert f"Stopped by Ctrl-C: {len(kept)} of 32 runs are in {out}" in err
@@ -180,6 +181,29 @@ def test_failed_runs_are_counted_and_do_not_stop_the_others(tmp_path: Path, prob
     assert "1 failed earlier and are left alone" in again.err
     retried = call("sweep", file, "--out", out, "--engine", "inline", "--retry-failed", "--quiet")
     assert (retried.code, "FAILED" in retried.err) == (1, True)
+
+
+def test_a_damaged_record_is_said_even_when_quiet_and_played_again(
+    tmp_path: Path, problem: Path, call: Command
+) -> None:
+    file, out = experiment(tmp_path, problem), tmp_path / "out"
+    call("sweep", file, "--out", out, "--engine", "inline", "--quiet")
+    clean = timeless(out)
+    bad = sorted((out / "runs").iterdir())[1]
+    bad.write_bytes(bad.read_bytes()[:500])
+    for words in (("compare", out), ("report", out, "--out", tmp_path / "report")):
+        told = call(*words)
+        assert told.code == 0
+        assert f"neuclust: {bad}: expected a record of one run, got a file cut short" in told.err
+        assert "it is left out" in told.err
+    planned = call("sweep", file, "--out", out, "--dry-run")
+    assert f"{bad}: expected a record of one run" in planned.err
+    assert [line.split()[0] for line in planned.out.splitlines()] == [bad.stem]
+    answer = call("sweep", file, "--out", out, "--engine", "inline", "--quiet")
+    assert (answer.code, answer.out) == (0, "")
+    assert f"its files are now in {out / 'bad'} and the run is played again" in answer.err
+    assert timeless(out) == clean
+    assert call("sweep", file, "--out", out, "--engine", "inline", "--quiet") == (0, "", "")
 
 
 def test_a_folder_in_use_is_left_to_its_owner(tmp_path: Path, problem: Path, call: Command) -> None:
@@ -253,7 +277,9 @@ def test_a_full_disk_is_said_and_more_room_is_enough(
 def test_a_record_that_may_not_be_written_is_no_record(tmp_path: Path, problem: Path) -> None:
     file, out = experiment(tmp_path, problem), tmp_path / "out"
     order = f"ulimit -f 1; exec {NEUCLUST} sweep {file} --out {out} --engine inline"
-    done_ = subprocess.run(["bash", "-c", order], capture_output=True, text=True, env=clean_environment(), timeout=120)
+    done_ = subprocess.run(
+        ["bash", "-c", order], capture_output=True, text=True, env=clean_environment(), timeout=HANG_SECONDS
+    )
     assert done_.returncode == 65
     assert "could not write it (File too large)" in done_.stderr
     assert read_store(out) == {}

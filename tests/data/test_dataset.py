@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuclust.data import dataset as module
+from neuclust.data import npz
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.errors import DataError
 
@@ -136,8 +136,8 @@ def test_refuses_a_header_that_asks_for_all_memory(tmp_path: Path) -> None:
 
 
 def test_refuses_arrays_above_the_limit(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_BYTES", 64)
-    with pytest.raises(DataError, match="larger than"):
+    monkeypatch.setattr(npz, "MAX_BYTES", 64)
+    with pytest.raises(DataError, match="at most 64 bytes in all"):
         load_dataset(file)
 
 
@@ -175,7 +175,8 @@ def test_refuses_numbers_that_are_none(name: str, value: float) -> None:
         ({"round_ids": np.arange(R + 1)}, "5 round ids"),
         ({"arm_ids": np.zeros(N, dtype=np.int64)}, "duplicates"),
         ({"counts": np.ones((N, D + 1), dtype=np.float32)}, "counts: expected"),
-        ({"counts": -np.ones((N, D), dtype=np.float32)}, "counts: expected"),
+        ({"counts": -np.ones((N, D), dtype=np.float32)}, r"counts\[0, 0\]: expected"),
+        ({"arms": np.ones(N, dtype=np.float32)}, "expected arms and rounds as matrices"),
     ],
 )
 def test_refuses_shapes_that_do_not_fit(changes: dict[str, Any], says: str) -> None:

@@ -188,6 +188,14 @@ def test_a_replay_is_valued_in_hindsight() -> None:
         inspect(dataset, rounds=50, slate_size=16)
 
 
+def test_a_replay_of_standardised_features_is_inspected() -> None:
+    plain = replayed()
+    signed = replace(plain, arms=plain.arms - plain.arms.mean(0))
+    assert (signed.arms < 0).any()
+    found = inspect(signed, rounds=50, slate_size=3, clusters=4)
+    np.testing.assert_array_equal(found.rewards.best, inspect(plain, rounds=50, slate_size=3, clusters=4).rewards.best)
+
+
 def test_a_cluster_with_too_few_arms_on_offer_fills_no_slate() -> None:
     dataset = replayed()
     found = inspect(dataset, rounds=50, slate_size=8, clusters=4)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.movielens import GENRES, MovieLensOptions, MovieLensReport, genre_indicator, prepare_movielens
 from neuclust.data.raw import RawFile, line_chunks, seconds_since_1970, zip_member
 from neuclust.errors import ConfigError, DataError
+from neuclust.randomness import stream
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA") or Path(__file__).parents[2] / "../shared/data")
 SMALL = SHARED / "ml-latest-small"
@@ -44,8 +46,8 @@ RATINGS = """userId,movieId,rating,timestamp
 
 def write(folder: Path, ratings: str = RATINGS, movies: str = MOVIES) -> tuple[RawFile, RawFile]:
     folder.mkdir(exist_ok=True, parents=True)
-    (folder / "ratings.csv").write_text(ratings, encoding="utf-8")
-    (folder / "movies.csv").write_text(movies, encoding="utf-8")
+    (folder / "ratings.csv").write_text(ratings, encoding="utf-8", newline="")
+    (folder / "movies.csv").write_text(movies, encoding="utf-8", newline="")
     return RawFile(folder / "ratings.csv"), RawFile(folder / "movies.csv")
 
 
@@ -163,6 +165,13 @@ def test_latest_of_repeated_ratings_counts(tmp_path: Path) -> None:
         prepare(tmp_path, repeats, options=replace(EVERYTHING, min_ratings=4))  # repeats do not add up
 
 
+def test_ratings_off_the_half_star_grid_count_as_they_are_and_are_counted(tmp_path: Path) -> None:
+    dataset, report = prepare(tmp_path, RATINGS.replace("7,1,4.0", "7,1,4.8").replace("9,3,1.0", "9,3,0.75"))
+    assert (report.off_grid, report.ratings_kept) == (2, 5)
+    assert dataset.arms[0][GENRES.index("Comedy")] == np.float32(4.8)
+    assert prepare(tmp_path)[1].off_grid == 0
+
+
 def test_users_need_enough_ratings_after_the_dates(tmp_path: Path) -> None:
     dataset, _ = prepare(tmp_path, options=replace(EVERYTHING, min_ratings=3))
     assert dataset.arm_ids.tolist() == [7]
@@ -191,6 +200,7 @@ def test_every_layout_gives_the_same_problem(tmp_path: Path) -> None:
     (old / "movies.dat").write_text("\n".join(films) + "\n", encoding="latin-1")
     layouts = {"1M": (RawFile(old / "ratings.dat"), RawFile(old / "movies.dat"))}
     layouts["CRLF"] = write(tmp_path / "crlf", RATINGS.replace("\n", "\r\n"), MOVIES.replace("\n", "\r\n"))
+    layouts["CR alone"] = write(tmp_path / "cr", RATINGS.replace("\n", "\r"), MOVIES.replace("\n", "\r"))
     layouts["BOM"] = write(tmp_path / "bom", "\ufeff" + RATINGS, "\ufeff" + MOVIES)
     layouts["no last newline"] = write(tmp_path / "cut", RATINGS.rstrip("\n"), MOVIES.rstrip("\n"))
     shuffled = "\n".join(["timestamp,note,userId,rating,movieId"] + [reorder(row) for row in rows]) + "\n"
@@ -208,6 +218,14 @@ def test_every_layout_gives_the_same_problem(tmp_path: Path) -> None:
         dataset, report = prepare_movielens(*files, EVERYTHING)
         assert same(dataset, expected), name
         assert report.bad_rows == 0, name
+
+
+def test_a_comma_does_not_separate_where_colons_do(tmp_path: Path) -> None:
+    _, movies = write(tmp_path)
+    old = tmp_path / "ratings.dat"
+    old.write_text("7::1::4.0::1500000000\n7,2,2.5,1500000001\n")
+    with pytest.raises(DataError, match=r"ratings\.dat:2: expected 4 fields userId::movieId::rating::timestamp, got 1"):
+        prepare_movielens(RawFile(old), movies, EVERYTHING)
 
 
 def reorder(row: str) -> str:
@@ -229,6 +247,9 @@ BAD_RATINGS = {
     "a field too many": ("7,1,4.0,1500000000,5", "4 fields .*, got 5"),
     "an unknown movie": ("7,99,4.0,1500000000", "movie of the movies file, got the unknown movieId 99"),
     "a huge id": ("99999999999,1,4.0,1500000000", "whole number .* got '99999999999'"),
+    "an id above 2**63": ("9223372036854775815,1,4.0,1500000000", "whole number .* got '9223372036854775815'"),
+    "an id above 2**64": ("7,18446744073709551617,4.0,1500000000", "whole number .* got '18446744073709551617'"),
+    "a time above 2**63": ("7,1,4.0,9223372036854775815", "seconds since 1970, got '9223372036854775815'"),
     "an open quote": ('7,"1,4.0,1500000000', "4 fields .*, got 2"),
     "a NUL": ("7,\x001,4.0,1500000000", "whole number .* for movieId"),
 }
@@ -294,11 +315,71 @@ def test_wrong_encoding_is_named_by_line_and_byte(tmp_path: Path) -> None:
         (RATINGS.replace("rating,", "stars,"), MOVIES, r"ratings\.csv:1: .*missing rating"),
         (RATINGS, MOVIES.replace("genres", "kind"), r"movies\.csv:1: .*missing genres"),
         (MOVIES, RATINGS, r"movies\.csv:1: .*missing title, genres"),
+        (RATINGS.replace(",", "\r", 1), MOVIES, r"ratings\.csv:1: expected comma-separated fields"),
     ],
 )
 def test_empty_and_foreign_files_are_refused(ratings: str, movies: str, sentence: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=sentence):
         prepare(tmp_path, ratings, movies)
+
+
+def test_lines_that_end_in_a_return_alone_keep_their_numbers(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"ratings\.csv:7: .*'bad'"):
+        prepare(tmp_path, (RATINGS + "1,1,bad,1\n").replace("\n", "\r"))
+
+
+def spoil(text: bytes, generator: np.random.Generator) -> bytes:
+    """Two mishaps anywhere in the file."""
+    for _ in range(2):
+        place = int(generator.integers(len(text)))
+        letters = (b"\r", b"\n", b",", b'"', b"\x00", b"\xff", b"-", b".", b"9" * 20, b" ", b"e", b"::", b"\r\n", b"")
+        piece = letters[int(generator.integers(len(letters)))] or generator.bytes(3)
+        after = place + int(generator.integers(0, 4))
+        text = text[:place] + piece + text[after:] if generator.random() < 0.9 else text[:place]
+        if not text:
+            break
+    return text
+
+
+def outcome(files: tuple[RawFile, RawFile], options: MovieLensOptions) -> tuple[str, object]:
+    """The sentence of a refusal, or what was read with the numbers of its report."""
+    try:
+        dataset, report = prepare_movielens(*files, options)
+    except DataError as error:
+        return "refused", str(error)
+    return "read", (report, [array.tolist() for array in (dataset.arms, dataset.arm_ids, dataset.round_ids)])
+
+
+def attack(tmp_path: Path, tried: int) -> tuple[int, int, int]:
+    """Spoilt raw files: refused, read with rows skipped and said, or read whole; line by line says the same."""
+    generator, counts = stream(0, "spoilt csv"), {"refused": 0, "said": 0, "read": 0}
+    for number in range(tried):
+        ends = ("\n", "\r\n", "\r")[number % 3]
+        files = write(tmp_path, RATINGS.replace("\n", ends), MOVIES.replace("\n", ends))
+        spoilt = files[number % 5 == 0].path
+        spoilt.write_bytes(spoil(spoilt.read_bytes(), generator))
+        options = replace(EVERYTHING, skip_bad=2 * (number % 2))
+        fast = outcome(files, options)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(movielens_files, "_parse_fast", lambda *_: None)
+            assert outcome(files, options) == fast, spoilt.read_bytes()
+        skipped = fast[0] == "read" and fast[1][0].bad_rows  # type: ignore[index]
+        counts["said" if skipped else fast[0]] += 1
+    return counts["refused"], counts["said"], counts["read"]
+
+
+def test_spoilt_files_are_refused_or_read_as_line_by_line(tmp_path: Path) -> None:
+    refused, said, _ = attack(tmp_path, 120)
+    assert refused > 30
+    assert said > 10
+
+
+@pytest.mark.soak
+def test_thousands_of_spoilt_files_are_refused_or_read_as_line_by_line(
+    tmp_path: Path, report_counts: Callable[..., None]
+) -> None:
+    refused, said, read = attack(tmp_path, 3000)
+    report_counts("spoilt ratings and movies", tried=3000, refused=refused, rows_skipped_and_said=said, read_whole=read)
 
 
 def test_line_numbers_hold_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

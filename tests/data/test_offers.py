@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuclust.data.dataset import ProfileDataset, load_dataset, write_npz
+from neuclust.data.dataset import ProfileDataset, load_dataset
+from neuclust.data.npz import write_npz
 from neuclust.data.offers import ARRAYS, Offers
 from neuclust.errors import DataError
 

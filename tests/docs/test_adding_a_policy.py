@@ -11,6 +11,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from patience import HANG_SECONDS
 
 from neuclust.core import Feedback, Policy
 from neuclust.environments.synthetic import clusters
@@ -50,7 +51,7 @@ def test_the_script_prints_what_the_page_says(folder: Path) -> None:
     assert promised is not None
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(
-        [sys.executable, "play.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "play.py"], cwd=folder, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == promised.group(1)

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis.extra import numpy as arrays
 
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset
+from neuclust.data.offers import Offers
 from neuclust.environments.profiles import (
     SparseTanhAffinity,
     TanhAffinity,
@@ -16,6 +18,8 @@ from neuclust.environments.profiles import (
     start_profiles,
     tanh_affinity,
 )
+from neuclust.environments.replay import replay_environment
+from neuclust.environments.rewards import mean
 from neuclust.errors import ConfigError, DataError
 
 entries = st.one_of(st.just(0.0), st.floats(0.5, 5.0, width=32))
@@ -99,11 +103,39 @@ def test_passes_on_the_counts_of_the_dataset() -> None:
     )
 
 
-def test_refuses_negative_entries() -> None:
+@pytest.mark.parametrize("name", ["arms", "rounds"])
+def test_the_simulated_reward_refuses_negative_features_and_says_what_to_do(name: str) -> None:
     data = dataset()
-    data.arms[3, 2] = -1.0
-    with pytest.raises(DataError, match="non-negative"):
+    getattr(data, name)[3, 2] = -1.0
+    with pytest.raises(DataError, match=rf"negative entry {name}\[3, 2\] = -1; give the dataset recorded rewards"):
         profile_environment(data)
+
+
+def with_offers() -> ProfileDataset:
+    """Standardised features, and every third arm on offer in every round: the first half of them paid."""
+    data = dataset(n=40, n_rounds=30)
+    arms = np.tile(np.arange(0, 40, 3), 30)
+    paid = np.tile(np.arange(14) < 7, 30).astype(np.float32)
+    standardised = ((data.arms - data.arms.mean(0)) / data.arms.std(0)).astype(np.float32)
+    return replace(data, arms=standardised, offers=Offers(np.arange(0, 14 * 30 + 1, 14), arms, paid))
+
+
+def test_a_dataset_with_offers_is_played_back_whatever_its_features() -> None:
+    data = with_offers()
+    assert (data.arms < 0).any()
+    toy = profile_environment(data, slate_size=3, horizon=20, seed=2, reward=mean(3))
+    replay = replay_environment(data, slate_size=3, horizon=20, seed=2, reward=mean(3))
+    for t in (1, 20):
+        dealt = toy.round(t)
+        assert dealt.arm_ids.tolist() == list(range(0, 40, 3))
+        assert torch.equal(dealt.query, replay.round(t).query)
+        assert toy.means(dealt).tolist() == [1.0] * 7 + [0.0] * 7
+
+
+@pytest.mark.parametrize("option", ["arms_per_round", "start_ratings"])
+def test_options_of_the_simulation_are_refused_with_offers(option: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{option}: expected none with toy, which plays back .* got 5; drop it"):
+        profile_environment(with_offers(), **{option: 5})
 
 
 def test_start_ratings_hide_the_truth_behind_half_stars() -> None:

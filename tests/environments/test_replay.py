@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
 from neuclust.core import Environment, Slate
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
 from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import mean
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
+from neuclust.presets import build_policy
 
 N, R, D, K = 30, 25, 4, 3
 
@@ -31,6 +35,37 @@ def recorded(seed: int = 0) -> ProfileDataset:
         counts=np.ones((N, D), dtype=np.float32),
         offers=Offers(starts, np.concatenate(arms), generator.integers(0, 2, starts[-1]).astype(np.float32)),
     )
+
+
+def standardised() -> ProfileDataset:
+    """The same record with features of either sign, in profiles and queries."""
+    data, generator = recorded(), np.random.default_rng(1)
+    arms, rounds = (generator.standard_normal((rows, D)).astype(np.float32) for rows in (N, R))
+    return replace(data, arms=arms, rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    ("policy", "preset", "clusters"),
+    [
+        ("auto", "default", None),
+        ("neuclust", "default", 3),
+        ("neuclust", "paper-lift", 3),
+        ("neuclust-online", "default", 3),
+        ("cn-ucb", "default", None),
+        ("linucb", "default", None),
+        ("neural-linear", "default", None),
+        ("cc-mab", "default", None),
+    ],
+)
+def test_policies_play_features_of_either_sign(policy: str, preset: str, clusters: int | None, tmp_path: Path) -> None:
+    standardised().save(tmp_path / "signed.npz")
+    toy = replay_environment(load_dataset(tmp_path / "signed.npz"), slate_size=K)
+    player = build_policy(policy, environment=toy, preset=preset, clusters=clusters)
+    for t in range(1, 6):
+        r = toy.round(t)
+        chosen = player.select(r)
+        player.update(r, chosen, toy.play(r, chosen))
+        assert bool(torch.isfinite(chosen.means).all())
 
 
 def slate(*positions: int) -> Slate:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
-from sweep_files import BROKEN, Ear, timeless, tiny_tasks, write_experiment
+from sweep_files import BROKEN, CLUSTERED, Ear, timeless, tiny_tasks, write_experiment
 
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment import tasks as tasks_module
 from neuclust.experiment.engines import Outcome, Watch, play_inline
 from neuclust.experiment.run import run
 from neuclust.experiment.spec import read_spec
-from neuclust.experiment.store import done, read_store, write_run
+from neuclust.experiment.store import ROOMS, done, read_store, write_run
 from neuclust.experiment.sweep import LOCK, Standing, locked, sweep
 from neuclust.experiment.tasks import Task, code_version, play, tasks_of
 from neuclust.presets import policy_config
+from neuclust.randomness import stream
 
 
 def counts(standing: Standing) -> tuple[int, int, int]:
@@ -163,3 +168,103 @@ def test_a_run_of_a_sweep_is_a_plain_run(tmp_path: Path) -> None:
     policy = task.contestant.build(environment, 1)
     plain = run(policy, environment, 12, 1, label=tasks_module._label(task))
     assert timeless({"": play(task)}) == timeless({"": plain})
+
+
+def test_damaged_records_are_said_set_aside_and_played_again(tmp_path: Path) -> None:
+    folder, tasks = tmp_path / "out", tiny_tasks(tmp_path, seeds=1)
+    sweep(folder, tasks, play_inline, Ear())
+    clean = read_store(folder)
+    runs = [folder / "runs" / f"{task.key}.parquet" for task in tasks]
+    runs[0].write_bytes(runs[0].read_bytes()[:-3])
+    shutil.copy(runs[2], runs[1])
+    (folder / "failures").mkdir()
+    (folder / "failures" / f"{tasks[0].key}.json").write_text("{}")  # of an attempt before the record
+    heard: list[str] = []
+    ear = Ear()
+    assert counts(sweep(folder, tasks, play_inline, ear, on_bad=heard.append)) == (3, 0, 0)
+    assert ear.starts == list(tasks[:2])
+    assert len(heard) == 2
+    assert timeless(read_store(folder)) == timeless(clean)
+    assert {file.name for file in (folder / "bad" / "runs").iterdir()} == {file.name for file in runs[:2]}
+
+
+def test_records_of_other_settings_are_not_touched_by_a_sweep(tmp_path: Path) -> None:
+    folder, tasks = tmp_path / "out", tiny_tasks(tmp_path, seeds=1)
+    sweep(folder, tasks, play_inline, Ear())
+    other = folder / "runs" / "0123.parquet"
+    other.write_bytes(b"damaged")
+    after = sweep(folder, tasks, play_inline, Ear())
+    assert (counts(after), after.others) == ((3, 0, 0), 1)
+    assert other.read_bytes() == b"damaged"
+
+
+def foreign_parquet() -> bytes:
+    content = io.BytesIO()
+    pl.DataFrame({"price": [1.0, 2.0]}).write_parquet(content)
+    return content.getvalue()
+
+
+def damage(folder: Path, kind: str, keys: Sequence[str], generator: np.random.Generator) -> str:
+    """Do one thing to one file of the store; answers what it was."""
+    room = ROOMS[int(generator.integers(len(ROOMS)))]
+    files = [file for key in keys if (file := folder / room / f"{key}.parquet").exists()]
+    one, two = (files[int(place)] for place in generator.choice(len(files), 2, replace=False))
+    content = bytearray(one.read_bytes())
+    place = int(generator.integers(len(content)))
+    if kind == "truncation":
+        one.write_bytes(content[:place])
+    elif kind == "end":  # within seal, footer, its length or the magic
+        one.write_bytes(content[: -int(generator.integers(1, 13))])
+    elif kind == "flip":
+        content[place] ^= 1 << int(generator.integers(8))
+        one.write_bytes(content)
+    elif kind == "zeros":
+        content[place : place + 64] = bytes(len(content[place : place + 64]))
+        one.write_bytes(content)
+    elif kind == "swap":
+        one.write_bytes(two.read_bytes())
+        two.write_bytes(content)
+    elif kind == "copy":
+        shutil.copy(two, one)
+    elif kind == "empty":
+        one.write_bytes(b"")
+    elif kind == "foreign":
+        one.write_bytes(foreign_parquet())
+    elif kind == "longer":
+        one.write_bytes(content + generator.bytes(place + 1))
+    else:
+        one.unlink()
+    return f"{kind} of {room}/{one.name} at {place}"
+
+
+KINDS = ("truncation", "end", "flip", "flip", "flip", "zeros", "swap", "copy", "empty", "foreign", "longer", "gone")
+
+
+def attack(tmp_path: Path, tried: int) -> tuple[int, int]:
+    """Damage a store in many ways; how often a run was played again, and how often nothing had happened to it."""
+    clean, tasks = tmp_path / "clean", tiny_tasks(tmp_path, CLUSTERED.replace("3", "2") + CLUSTERED, seeds=2, rounds=4)
+    sweep(clean, tasks, play_inline, Ear())
+    expected, generator = timeless(read_store(clean)), stream(0, "damaged records")
+    replayed = 0
+    for number in range(tried):
+        folder = tmp_path / "damaged"
+        shutil.copytree(clean, folder)
+        what = damage(folder, KINDS[number % len(KINDS)], [task.key for task in tasks], generator)
+        ear, heard = Ear(), list[str]()
+        assert counts(sweep(folder, tasks, play_inline, ear, on_bad=heard.append)) == (len(tasks), 0, 0), what
+        assert timeless(read_store(folder)) == expected, what
+        assert bool(heard) == (folder / "bad").exists(), what
+        replayed += bool(ear.starts)
+        shutil.rmtree(folder)
+    return replayed, tried - replayed
+
+
+def test_a_dozen_damages_are_mended(tmp_path: Path) -> None:
+    assert sum(attack(tmp_path, len(KINDS))) == len(KINDS)
+
+
+@pytest.mark.soak
+def test_two_hundred_damages_are_mended(tmp_path: Path, report_counts: Callable[..., None]) -> None:
+    replayed, harmless = attack(tmp_path, 240)
+    report_counts("damaged records", tried=240, mended=replayed, harmless=harmless)
+    assert harmless < 24

@@ -201,6 +201,20 @@ def test_what_a_kill_leaves_behind_does_no_harm(problem: Problem, tmp_path: Path
     assert tuned(plan, tmp_path)[0].trials == tuned(plan)[0].trials
 
 
+def test_damaged_records_are_set_aside_and_played_again(problem: Problem, tmp_path: Path) -> None:
+    plan = linucb_plan(problem, "alpha=0.1,1", trials=2)
+    whole, _ = tuned(plan, tmp_path)
+    for place in ("tuning", "report"):
+        file = min((tmp_path / place / "runs").iterdir())
+        file.write_bytes(file.read_bytes()[:-10])
+    onlooker, heard = Onlooker(), list[str]()
+    again = tune(plan, split_problem(plan.problem), tmp_path, replace(onlooker.watch, on_bad=heard.append))
+    assert [record.expected_regret for record in again.report] == [record.expected_regret for record in whole.report]
+    assert len(onlooker.played) == 1  # the report's; finished trials are in the journal and need no run
+    assert len(heard) == 2
+    assert all("now in" in sentence for sentence in heard)
+
+
 def test_more_trials_go_on_from_the_earlier_ones(problem: Problem, tmp_path: Path) -> None:
     few = linucb_plan(problem, "alpha=0.1:10:log", trials=2)
     tuned(few, tmp_path)

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from patience import HANG_SECONDS
 
 QUIET = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
@@ -26,7 +27,7 @@ def chromium() -> str | None:
     # tests run side by side, so wait for whoever installs already; whether it worked is seen by looking
     patient = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
     for step in (["update"], ["install", "-y", "--no-install-recommends", "chromium"]):
-        subprocess.run([*patient, *step], capture_output=True, env=environment, timeout=600)
+        subprocess.run([*patient, *step], capture_output=True, env=environment, timeout=HANG_SECONDS)
     return shutil.which("chromium")
 
 
@@ -37,7 +38,10 @@ def browse(page: Path, scratch: Path, *options: str) -> str:
         pytest.skip("no chromium here, and it may not be installed from here")
     profile = f"--user-data-dir={scratch / 'profile'}"
     done = subprocess.run(
-        [program, *QUIET, profile, *options, page.resolve().as_uri()], capture_output=True, text=True, timeout=120
+        [program, *QUIET, profile, *options, page.resolve().as_uri()],
+        capture_output=True,
+        text=True,
+        timeout=HANG_SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

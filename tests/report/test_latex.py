@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import HANG_SECONDS
 
 from neuclust.experiment.records import RunRecord
 from neuclust.report.groups import problems
@@ -74,6 +75,6 @@ def test_it_compiles_without_packages(record: MakeRecord, tmp_path: Path) -> Non
     (tmp_path / "table.tex").write_text(document, encoding="utf-8")
     done = subprocess.run(
         ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "table.tex"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, errors="replace",
+        cwd=tmp_path, capture_output=True, text=True, timeout=HANG_SECONDS, errors="replace",
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]

@@ -32,6 +32,7 @@ def compare(
 
     Prints the Wilcoxon signed-rank test with Holm's correction and a bootstrap interval for every difference.
     """
+    from neuclust.cli.folders import say_bad
     from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.records import write_text
     from neuclust.experiment.store import read_records
@@ -41,7 +42,8 @@ def compare(
     outputs = Outputs(json=json)
     for file in (outputs.json, None if csv is None else str(csv)):
         check_outputs(Outputs(json=file))
-    comparisons = compare_records(list(read_records(records).values()), confidence=confidence, baseline=baseline)
+    found = read_records(records, on_bad=say_bad)
+    comparisons = compare_records(list(found.values()), confidence=confidence, baseline=baseline)
     if csv is not None:
         write_text(csv, csv_pairs(comparisons))
     if outputs.json_file is not None:

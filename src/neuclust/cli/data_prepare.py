@@ -243,6 +243,8 @@ def echo_ratings(report: MovieLensReport) -> None:
         f"{report.duplicates:,} replaced by a later one of the same user and movie, {report.ratings_kept:,} kept"
     )
     echo_bad(report.bad_rows, report.bad_examples)
+    if report.off_grid:
+        typer.echo(f"{report.off_grid:,} of the ratings kept are no whole number of half stars; they count as they are")
     if report.movies_without_listed_genre:
         typer.echo(f"{report.movies_without_listed_genre:,} movies have no genre of the list and are not used")
     if report.foreign_genres:

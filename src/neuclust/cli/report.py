@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from neuclust.cli.folders import require_writable
+from neuclust.cli.folders import require_writable, say_bad
 
 
 def report(
@@ -30,7 +30,7 @@ def report(
     require_writable("--out", folder)
     from neuclust.report.folder import PAGE, read_source, write_report
 
-    found = read_source(source)
+    found = read_source(source, on_bad=say_bad)
     heading = title or f"Results: {source.resolve().name}"
     written = write_report(found, folder, title=heading, command=_command(source, out, title))
     failed = f", {len(found.failures)} failed" if found.failures else ""

@@ -42,7 +42,7 @@ def _here(job: Job, reporter: Reporter, stopped: Callable[[], bool], quiet: bool
 
     if stopped():
         return None
-    result = tune(plan, split_problem(plan.problem), folder, Watch(reporter, say_trial, stopped))
+    result = tune(plan, split_problem(plan.problem), folder, Watch(reporter, say_trial, stopped, reporter.say))
     return None if result.stopped else result.best
 
 

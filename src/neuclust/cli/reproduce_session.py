@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from neuclust.cli.folders import say_bad
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.reproduce_search import best_of
 from neuclust.cli.sweep_view import make_view, standing_sentence
@@ -100,6 +101,7 @@ def _play(request: Request, found: Sequence[Phase], engine: Engine, stopped: Cal
             engine,
             view,
             retry_failed=request.retry_failed,
+            on_bad=view.say,
             on_begin=begin,
             on_end=view.end,
         )
@@ -137,7 +139,7 @@ def _write(
 ) -> Path | None:
     """The page from what the folder holds; None where it holds nothing yet."""
     keys = {task.key for phase in found for task in phase.tasks}
-    records = {key: record for key, record in read_store(request.records).items() if key in keys}
+    records = read_store(request.records, keys=keys)
     if not records:
         return None
     layout = request.layout
@@ -188,7 +190,7 @@ def _conclude(request: Request, after: Standing, page: Path | None, stopped: boo
 
 def show_plan(request: Request) -> None:
     """What would run, a line for each contestant of each phase on stdout; nothing is written."""
-    held = read_store(request.records) if (request.records / MARK).exists() else {}
+    held = read_store(request.records, on_bad=say_bad) if (request.records / MARK).exists() else {}
     rates = _rates(held.values())
     seconds, seen = 0.0, set(held)
     for phase in request.phases():

@@ -119,6 +119,7 @@ def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str,
 
 def _show(folder: Path, tasks: tuple[Task, ...], problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> None:
     from neuclust.cli.console import make_console
+    from neuclust.cli.folders import say_bad
     from neuclust.experiment.records import write_text
     from neuclust.experiment.store import read_store
     from neuclust.report.folder import PAGE, read_source, write_report
@@ -126,14 +127,14 @@ def _show(folder: Path, tasks: tuple[Task, ...], problems: tuple[SuiteProblem, .
     from neuclust.report.vectors import svg_text
 
     keys = {task.key for task in tasks}
-    records = [record for key, record in read_store(folder).items() if key in keys]
+    records = list(read_store(folder, keys=keys).values())
     if not records:
         return
     table = suite_table(records, _names(problems, inputs))
     make_console().print(rich_suite_table(table))
     report = folder / "report"
     report.mkdir(exist_ok=True)
-    write_report(read_source(folder), report, title="Suite", command="neuclust suite")
+    write_report(read_source(folder, on_bad=say_bad), report, title="Suite", command="neuclust suite")
     write_text(report / "suite.md", markdown(table))
     write_text(report / "suite.csv", comma_separated(table))
     write_text(report / "suite.svg", svg_text(picture(table)))

@@ -53,12 +53,15 @@ def sweep(
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
     """What would run, one a line on stdout; nothing is written, not even the folder."""
+    from neuclust.cli.folders import say_bad
     from neuclust.cli.sweep_view import standing_sentence
-    from neuclust.experiment.store import MARK, open_store
+    from neuclust.experiment.store import MARK, flaws, open_store
     from neuclust.experiment.sweep import standing
 
     if (folder / MARK).exists():
         open_store(folder)
+        for sentence in flaws(folder, (task.key for task in tasks)):
+            say_bad(sentence)
     found = standing(folder, tasks)
     for task in found.missing + (found.failed if retry_failed else ()):
         typer.echo(f"{task.key}  {task.title}, {task.rounds} rounds")
@@ -84,7 +87,14 @@ def execute(
     try:
         with patient_interrupt(lambda: pressed.append(True)):
             after = play_missing(
-                folder, tasks, engine, view, retry_failed=retry_failed, on_begin=begin, on_end=view.end
+                folder,
+                tasks,
+                engine,
+                view,
+                retry_failed=retry_failed,
+                on_bad=view.say,
+                on_begin=begin,
+                on_end=view.end,
             )
     finally:
         view.close()
@@ -119,4 +129,4 @@ def _print_tables(folder: Path, after: Standing) -> None:
     from neuclust.experiment.store import read_store
 
     keys = {task.key for task in after.held}
-    print_tables([record for key, record in read_store(folder).items() if key in keys])
+    print_tables(list(read_store(folder, keys=keys).values()))

@@ -38,7 +38,7 @@ def execute(plan: TuningPlan, outputs: Outputs, quiet: bool) -> int:
 
     try:
         with patient_interrupt(lambda: reporter.say(ONE_MORE_ROUND)) as stopped:
-            tuning = tune(plan, split, outputs.out, Watch(reporter, say_trial, stopped))
+            tuning = tune(plan, split, outputs.out, Watch(reporter, say_trial, stopped, reporter.say))
     finally:
         reporter.close()
     comparison = _compared(plan, tuning)

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
-import tempfile
-import zipfile
-import zlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.data.npz import Header, read_npz, write_npz
 from neuclust.data.offers import ARRAYS as OFFER_ARRAYS
-from neuclust.data.offers import Offers, check_offers, offers_from
+from neuclust.data.offers import Offers, check_offer_kinds, check_offers, offers_from
 from neuclust.errors import DataError
 
-MAX_BYTES = 16 * 2**30  # of one array, so that a damaged header cannot ask for all memory
+LARGEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileDataset:
     """N arms with profiles (N, d) and R rounds with queries (R, d); round t uses `rounds[t - 1]`.
 
+    Entries may be of either sign; the paper's simulated reward needs them non-negative and says so.
     `counts` (N, d), where present, says how many observations stand behind each entry of `arms`.
     `offers`, where present, say which arms each round really offered and what they paid: a replay.
     """
@@ -40,7 +39,7 @@ class ProfileDataset:
     def __post_init__(self) -> None:
         _check(self)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the `.npz` whole or not at all; equal data gives equal bytes."""
         arrays: dict[str, NDArray[np.generic]] = {
             "arms": self.arms.astype("<f4"),
@@ -53,34 +52,17 @@ class ProfileDataset:
             arrays["counts"] = self.counts.astype("<f4")
         if self.offers is not None:
             arrays |= self.offers.arrays()
-        write_npz(path, arrays)
+        write_npz(Path(path), arrays)
 
 
-def write_npz(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
-    """A compressed `.npz` with fixed time stamps, moved into place when complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, array in arrays.items():
-                member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                member.compress_type = zipfile.ZIP_DEFLATED
-                with archive.open(member, "w", force_zip64=True) as out:
-                    np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-
-
-def load_dataset(path: Path) -> ProfileDataset:
+def load_dataset(path: str | os.PathLike[str]) -> ProfileDataset:
     """Read and check a prepared problem; every refusal names the file and what was expected."""
+    file = Path(path)
     required = ("arms", "rounds", "arm_ids", "round_ids", "features")
-    arrays = read_npz(path, required, optional=("counts", *OFFER_ARRAYS))
+    arrays = read_npz(file, required, ("counts", *OFFER_ARRAYS), _check_headers)
     try:
         return ProfileDataset(
-            name=path.stem,
+            name=file.stem,
             arms=_numbers(arrays["arms"], "arms"),
             rounds=_numbers(arrays["rounds"], "rounds"),
             arm_ids=_identifiers(arrays["arm_ids"], "arm_ids"),
@@ -90,62 +72,55 @@ def load_dataset(path: Path) -> ProfileDataset:
             offers=offers_from(arrays),
         )
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{file}: {error}") from None
 
 
-def read_npz(path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()) -> dict[str, NDArray[np.generic]]:
-    """The named arrays of an `.npz`; pickled, truncated and foreign files are refused."""
-    if not path.is_file():
-        raise DataError(f"{path}: expected a prepared .npz file, found {'a folder' if path.is_dir() else 'nothing'}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = set(archive.namelist())
-            missing = [name for name in required if f"{name}.npy" not in members]
-            if missing:
-                raise DataError(
-                    f"{path}: expected arrays {', '.join(required)}; missing {', '.join(missing)}. "
-                    "`neuclust data prepare` writes such files"
-                )
-            wanted = [name for name in (*required, *optional) if f"{name}.npy" in members]
-            return {name: _read_member(archive, name, path) for name in wanted}
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
-        raise DataError(f"{path}: expected a complete .npz archive, got a damaged or foreign file ({error})") from None
+def _check_headers(headers: dict[str, Header]) -> None:
+    """Kinds and sizes, while nothing is unpacked yet."""
+    for name in ("arms", "rounds", "counts"):
+        if name in headers and (len(headers[name].shape) != 2 or headers[name].dtype.kind not in "fiu"):
+            raise DataError(f"{name}: expected a matrix of numbers, got {_described(headers[name])}")
+    for name in ("arm_ids", "round_ids"):
+        if len(headers[name].shape) != 1 or headers[name].dtype.kind not in "iu":
+            raise DataError(f"{name}: expected a vector of whole numbers, got {_described(headers[name])}")
+    if headers["features"].dtype.kind not in "Uiuf":
+        raise DataError(f"features: expected names as text, got {_described(headers['features'])}")
+    check_offer_kinds(headers)
+    counts = headers["counts"].shape if "counts" in headers else None
+    arms, rounds, arm_ids, round_ids = (headers[name].shape for name in ("arms", "rounds", "arm_ids", "round_ids"))
+    _check_shapes(arms, rounds, arm_ids, round_ids, math.prod(headers["features"].shape), counts)
 
 
-def _read_member(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[np.generic]:
-    if archive.getinfo(f"{name}.npy").file_size > MAX_BYTES:
-        raise DataError(f"{path}: array {name} is larger than {MAX_BYTES >> 30} GiB; split the problem")
-    try:
-        with archive.open(f"{name}.npy") as member:
-            array: NDArray[np.generic] = np.lib.format.read_array(member, allow_pickle=False)
-            return array
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, MemoryError) as error:
-        hint = "holds pickled objects, which are never loaded" if "pickle" in str(error) else f"is damaged ({error})"
-        raise DataError(f"{path}: array {name} {hint}; write it with neuclust or plain numeric numpy arrays") from None
+def _described(header: Header) -> str:
+    return f"shape {header.shape} of {header.dtype}"
 
 
 def _numbers(array: NDArray[np.generic], name: str) -> NDArray[np.float32]:
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise DataError(f"{name}: expected a matrix of numbers, got shape {array.shape} of {array.dtype}")
-    return array.astype(np.float32)
+    with np.errstate(over="ignore"):  # said below, with its place
+        numbers = array.astype(np.float32)
+    too_large = np.isinf(numbers) & ~np.isinf(array)
+    if too_large.any():
+        row, column = np.argwhere(too_large)[0]
+        raise DataError(
+            f"{name}[{row}, {column}]: expected a number that float32 can hold, got {array[row, column]}; rescale it"
+        )
+    return numbers
 
 
 def _identifiers(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise DataError(f"{name}: expected a vector of whole numbers, got shape {array.shape} of {array.dtype}")
+    if array.dtype.kind == "u" and (too_large := array > np.array(LARGEST_ID, dtype=np.uint64)).any():
+        place = int(np.flatnonzero(too_large)[0])
+        raise DataError(
+            f"{name}[{place}]: expected ids up to 2**63 - 1, got {array[place]}; number them anew, from 0 for instance"
+        )
     return array.astype(np.int64)
 
 
 def _check(data: ProfileDataset) -> None:
-    (n, d), (rounds, width) = data.arms.shape, data.rounds.shape
-    if min(n, rounds, d) == 0:
-        raise DataError(f"expected arms, rounds and features, got {n} arms, {rounds} rounds, {d} features")
-    if width != d or len(data.features) != d:
-        raise DataError(f"expected arms, rounds and features of one width, got {d}, {width} and {len(data.features)}")
-    if data.arm_ids.shape != (n,) or data.round_ids.shape != (rounds,):
-        raise DataError(
-            f"expected {n} arm ids and {rounds} round ids, got {len(data.arm_ids)} and {len(data.round_ids)}"
-        )
+    counts = None if data.counts is None else data.counts.shape
+    ids = (data.arm_ids.shape, data.round_ids.shape)
+    _check_shapes(data.arms.shape, data.rounds.shape, *ids, len(data.features), counts)
+    n = len(data.arms)
     if len(np.unique(data.arm_ids)) != n:
         raise DataError("arm_ids: expected each id once, got duplicates")
     for name, array in (("arms", data.arms), ("rounds", data.rounds), ("counts", data.counts)):
@@ -155,7 +130,28 @@ def _check(data: ProfileDataset) -> None:
         if bad.any():
             row, column = np.argwhere(bad)[0]
             raise DataError(f"{name}[{row}, {column}]: expected a finite number, got {array[row, column]}")
-    if data.counts is not None and (data.counts.shape != data.arms.shape or (data.counts < 0).any()):
-        raise DataError(f"counts: expected non-negative numbers of shape {data.arms.shape}, got {data.counts.shape}")
+    if data.counts is not None and (data.counts < 0).any():
+        row, column = np.argwhere(data.counts < 0)[0]
+        raise DataError(f"counts[{row}, {column}]: expected a number of 0 or more, got {data.counts[row, column]}")
     if data.offers is not None:
-        check_offers(data.offers, n, rounds)
+        check_offers(data.offers, n, len(data.rounds))
+
+
+Shape = tuple[int, ...]
+
+
+def _check_shapes(
+    arms: Shape, rounds: Shape, arm_ids: Shape, round_ids: Shape, features: int, counts: Shape | None
+) -> None:
+    """Refuse sizes that do not fit each other, of arrays or of their headers."""
+    if len(arms) != 2 or len(rounds) != 2:
+        raise DataError(f"expected arms and rounds as matrices, got shapes {arms} and {rounds}")
+    (n, d), (n_rounds, width) = arms, rounds
+    if min(n, n_rounds, d) == 0:
+        raise DataError(f"expected arms, rounds and features, got {n} arms, {n_rounds} rounds, {d} features")
+    if width != d or features != d:
+        raise DataError(f"expected arms, rounds and features of one width, got {d}, {width} and {features}")
+    if arm_ids != (n,) or round_ids != (n_rounds,):
+        raise DataError(f"expected {n} arm ids and {n_rounds} round ids, got shapes {arm_ids} and {round_ids}")
+    if counts is not None and counts != arms:
+        raise DataError(f"counts: expected the shape of the arms, {arms}, got {counts}")

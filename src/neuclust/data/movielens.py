@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset
-from neuclust.data.movielens_files import BEST_RATING, check_encoding, read_movies, read_ratings
+from neuclust.data.movielens_files import BEST_RATING, GRID, check_encoding, read_movies, read_ratings
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.errors import ConfigError, DataError
 
@@ -62,6 +62,7 @@ class MovieLensReport:
     outside_dates: int
     duplicates: int
     ratings_kept: int
+    off_grid: int  # of them, no whole number of half stars
     users: int
     movies: int
     movies_without_listed_genre: int
@@ -106,6 +107,7 @@ def read_kept(
         outside_dates=read - rated.height,
         duplicates=duplicates,
         ratings_kept=len(kept.rating),
+        off_grid=int(np.count_nonzero(kept.rating % GRID)),
         users=len(kept.users),
         movies=len(kept.movies),
         movies_without_listed_genre=int((genres.sum(1) == 0).sum()),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
 
 BEST_RATING = 5.0
 WORST_RATING = 0.5
+GRID = 0.5  # ratings are given in half stars
 RATING_COLUMNS = ("userId", "movieId", "rating", "timestamp")
 MOVIE_COLUMNS = ("movieId", "title", "genres")
 LARGEST_ID = 2**31 - 1
@@ -35,12 +36,14 @@ class _Layout:
     encoding: str
 
     def split(self, line: str) -> list[str]:
-        if self.separator == "::":
-            return line.split("::")
-        try:
-            return next(csv.reader([line]))
-        except csv.Error as error:
-            raise ValueError(f"expected comma-separated fields, got an unreadable line ({error})") from None
+        return line.split("::") if self.separator == "::" else _cut(line)
+
+
+def _cut(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error as error:
+        raise ValueError(f"expected comma-separated fields, got an unreadable line ({error})") from None
 
 
 def read_movies(file: RawFile, encoding: str, bad: BadRows) -> dict[int, str]:
@@ -99,6 +102,8 @@ def _parse_fast(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFram
     """All rows at once, or None where anything at all is off: the slow pass then says what and where."""
     import polars as pl
 
+    if layout.separator == "::" and b"," in chunk.data:
+        return None  # a comma would be taken for a separator below
     data = chunk.data.replace(b"::", b",") if layout.separator == "::" else chunk.data
     schema = {name: _no_ratings().schema.get(name, pl.String) for name in layout.columns}
     try:
@@ -162,7 +167,7 @@ def _layout(file: RawFile, wanted: tuple[str, ...], encoding: str) -> _Layout:
         return _Layout("::", wanted, 0, "latin-1" if encoding == "auto" else encoding)
     name = "utf-8" if encoding == "auto" else encoding
     try:
-        columns = tuple(column.strip() for column in next(csv.reader([decode(line, name)]), []))
+        columns = tuple(column.strip() for column in _cut(decode(line, name)))
     except ValueError as error:
         raise DataError(f"{file.label}:1: {error}") from None
     missing = [column for column in wanted if column not in columns]

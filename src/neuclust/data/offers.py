@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +12,16 @@ from numpy.typing import NDArray
 from neuclust.errors import DataError
 
 ARRAYS = ("offer_starts", "offer_arms", "offer_rewards")
+
+
+class _Described(Protocol):
+    """An array, or what its header says of it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +78,22 @@ def check_offers(offers: Offers, n_arms: int, n_rounds: int) -> None:
         raise DataError(f"offer_rewards[{place}]: expected 0 or 1, got {rewards[place]}")
 
 
-def offers_from(arrays: dict[str, NDArray[np.generic]]) -> Offers | None:
-    """The offers among a file's arrays; None where there are none, and some without the others are refused."""
+def check_offer_kinds(arrays: Mapping[str, _Described]) -> None:
+    """Refuse some of the arrays without the others, and arrays (or headers of arrays) of the wrong kind."""
     present = [name for name in ARRAYS if name in arrays]
-    if not present:
-        return None
-    if len(present) < len(ARRAYS):
+    if present and len(present) < len(ARRAYS):
         raise DataError(f"expected {', '.join(ARRAYS)} together or none of them, got only {', '.join(present)}")
-    for name in ARRAYS:
-        kinds = "fiu" if name == "offer_rewards" else "iu"
-        if arrays[name].ndim != 1 or arrays[name].dtype.kind not in kinds:
-            kind = "numbers" if name == "offer_rewards" else "whole numbers"
-            raise DataError(
-                f"{name}: expected a vector of {kind}, got shape {arrays[name].shape} of {arrays[name].dtype}"
-            )
+    for name in present:
+        shape, dtype = arrays[name].shape, arrays[name].dtype
+        kind, letters = ("numbers", "fiu") if name == "offer_rewards" else ("whole numbers", "iu")
+        if len(shape) != 1 or dtype.kind not in letters:
+            raise DataError(f"{name}: expected a vector of {kind}, got shape {shape} of {dtype}")
+
+
+def offers_from(arrays: Mapping[str, NDArray[np.generic]]) -> Offers | None:
+    """The offers among a file's arrays; None where there are none."""
+    check_offer_kinds(arrays)
+    if ARRAYS[0] not in arrays:
+        return None
     starts, arms, rewards = (arrays[name] for name in ARRAYS)
     return Offers(starts.astype(np.int64), arms.astype(np.int64), rewards.astype(np.float32))

@@ -122,13 +122,20 @@ class BadRows:
 
 
 def line_chunks(file: RawFile, chunk_bytes: int = CHUNK_BYTES, progress: Progress | None = None) -> Iterator[Chunk]:
-    """The file in chunks of about `chunk_bytes`, each ending at a line's end."""
+    """The file in chunks of about `chunk_bytes`, each ending at a line's end.
+
+    A file whose lines end in a carriage return alone, as on old Macs, is read as if they ended in a line feed.
+    """
     _require_file(file.path)
     limit = MAX_EXPANSION * file.path.stat().st_size + EXPANSION_SLACK if file.packed else None
     with file.open() as stream:
-        line, rest, total = 1, b"", 0
+        line, rest, total, returns_only = 1, b"", 0, False
         while block := stream.read(chunk_bytes):
+            if total == 0:
+                returns_only = b"\n" not in block and b"\r" in block[:-1]
             total += len(block)
+            if returns_only:
+                block = block.replace(b"\r", b"\n")
             if limit is not None and total > limit:
                 raise DataError(_bomb(file, total))
             if progress is not None:

@@ -11,6 +11,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from neuclust.data.dataset import ProfileDataset
+from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import SlateReward
 from neuclust.environments.slates import MeanRewards, SlateEnvironment
 from neuclust.errors import ConfigError, DataError
@@ -87,11 +88,14 @@ def profile_environment(
 ) -> SlateEnvironment:
     """The paper's problem on a dataset; reward defaults to `threshold` at 80 %, horizon to all its rounds.
 
+    A dataset with offers is played back instead, as `replay_environment` does: what really happened is not simulated.
     With `start_ratings` the agent sees profiles made of that many noisy ratings an arm, with their
     `counts`, while the mean rewards stay those of the dataset's own profiles.
     """
-    if (dataset.arms < 0).any() or (dataset.rounds < 0).any():
-        raise DataError(f"{dataset.name}: expected non-negative profiles and queries, got a negative entry")
+    if dataset.offers is not None:
+        _refuse_simulation(dataset, arms_per_round=arms_per_round, start_ratings=start_ratings)
+        return replay_environment(dataset, slate_size=slate_size, horizon=horizon, seed=seed, reward=reward)
+    check_affinity(dataset)
     rounds = len(dataset.rounds) if horizon is None else horizon
     shown, counts = dataset.arms, dataset.counts
     if start_ratings is not None:
@@ -109,6 +113,29 @@ def profile_environment(
         arms_per_round=arms_per_round,
         counts=None if counts is None else torch.tensor(counts, dtype=torch.float64),
     )
+
+
+def check_affinity(dataset: ProfileDataset) -> None:
+    """Refuse features that the paper's simulated reward cannot take: tanh(s/4) is a probability only for s ≥ 0."""
+    for name, array in (("arms", dataset.arms), ("rounds", dataset.rounds)):
+        if (array < 0).any():
+            row, column = np.argwhere(array < 0)[0]
+            raise DataError(
+                f"{dataset.name}: expected non-negative features for the paper's simulated reward tanh(s/4), a "
+                f"probability only then, got the negative entry {name}[{row}, {column}] = {array[row, column]:g}; "
+                "give the dataset recorded rewards (offers), which may have any features, or shift them to 0 or more"
+            )
+
+
+def _refuse_simulation(dataset: ProfileDataset, **options: int | None) -> None:
+    """Options that would change what really happened."""
+    for name, value in options.items():
+        if value is not None:
+            raise ConfigError(
+                f"{name}: expected none with {dataset.name}, which plays back recorded rewards of the arms that were "
+                f"really there, got {value}; drop it, or simulate rewards from the profiles of "
+                "dataclasses.replace(dataset, offers=None)"
+            )
 
 
 def start_profiles(

@@ -9,7 +9,6 @@ from pathlib import Path
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment, takes_data
 from neuclust.environments.profiles import profile_environment
-from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import parse_reward
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
@@ -125,8 +124,6 @@ def _from_catalogue(
 def _from_dataset(problem: Problem, dataset: ProfileDataset, rounds: int, seed: int) -> SlateEnvironment:
     text = problem.slate_reward
     reward = None if text is None else parse_reward(text, problem.slate_size)
-    if dataset.offers is not None:
-        return replay_environment(dataset, slate_size=problem.slate_size, horizon=rounds, seed=seed, reward=reward)
     return profile_environment(
         dataset,
         slate_size=problem.slate_size,

@@ -4,9 +4,12 @@
     DIR/runs/KEY.parquet        one row: every number of the run, settings and problem as JSON text
     DIR/curves/KEY.parquet      t, expected_regret, expected_reward at the points of the curve
     DIR/clusters/KEY.parquet    t, cluster in every round, for policies that play one
+    DIR/bad/                    files that turned out to be damaged, under the same names
 
-A run is done when its file under `runs` is there; it is written last and by one rename, so a kill at any moment
-leaves it whole or absent, and its name, the hash of its configuration, keeps it from being there twice.
+A run is done when its file under `runs` is there and sound; it is written last and by one rename, so a kill at any
+moment leaves it whole or absent, and its name, the hash of its configuration, keeps it from being there twice. A
+checksum inside it (see `seal`) covers its name and all files of the run. Files of earlier versions have none; they
+are sound where they can be read and hold the key they are named after.
 DuckDB, Polars and pandas read `DIR/runs/*.parquet` as one table.
 """
 
@@ -16,7 +19,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from neuclust import __version__
 from neuclust.errors import DataError
 from neuclust.experiment.records import RunRecord, read_runs, write_text
+from neuclust.experiment.seal import is_intact, sealed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,6 +36,7 @@ FORMAT = 1
 MARK = "store.json"
 RUNS = "runs.json"  # what `neuclust run --out` writes instead of a store
 ROOMS = ("runs", "curves", "clusters")
+BAD = "bad"
 _BESIDE = ("curve", "reward_curve", "chosen_clusters")  # not columns of the table of runs
 _AS_JSON = ("settings", "problem")
 
@@ -83,9 +88,42 @@ def sweep_out_scratch(folder: Path) -> None:
                 file.unlink(missing_ok=True)
 
 
-def done(folder: Path) -> set[str]:
-    """Keys of the runs that are there."""
+def present(folder: Path) -> set[str]:
+    """Keys of the runs that have a file, sound or not."""
     return {file.stem for file in (folder / "runs").glob("*.parquet")}
+
+
+def done(folder: Path) -> set[str]:
+    """Keys of the runs that are there and sound."""
+    return {key for key in present(folder) if flaw(folder, key) is None}
+
+
+def flaw(folder: Path, key: str) -> str | None:
+    """What is wrong with the files of a run that has some, as half a sentence; None where nothing is."""
+    try:
+        if not _is_sealed(folder, key):
+            _parse(folder, key)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def set_aside(folder: Path, keys: Iterable[str]) -> dict[str, str]:
+    """Move the files of bad runs among `keys` to DIR/bad, so that they are missing; a sentence for each by key."""
+    said = {}
+    for key in sorted(present(folder).intersection(keys)):
+        wrong = flaw(folder, key)
+        if wrong is not None:
+            for room in ROOMS:  # `runs` first: whoever is killed in between finds a run that does not count
+                _move_aside(folder, room, key)
+            said[key] = f"{_bad(folder, key, wrong)}; its files are now in {folder / BAD} and the run is played again"
+    return said
+
+
+def flaws(folder: Path, keys: Iterable[str]) -> list[str]:
+    """A sentence for each bad run among `keys`; nothing is touched."""
+    wrong = {key: flaw(folder, key) for key in sorted(present(folder).intersection(keys))}
+    return [f"{_bad(folder, key, what)}; a sweep plays the run again" for key, what in wrong.items() if what]
 
 
 def write_run(folder: Path, key: str, record: RunRecord) -> None:
@@ -100,26 +138,43 @@ def write_run(folder: Path, key: str, record: RunRecord) -> None:
             "expected_reward": [value for _, value in record.reward_curve],
         }
     )
-    _replace(curve, folder / "curves" / f"{key}.parquet")
+    _replace(_parquet(curve), _file(folder, "curves", key))
     if record.chosen_clusters:
         rounds = range(1, len(record.chosen_clusters) + 1)
         chosen = pl.DataFrame({"key": [key] * len(rounds), "t": list(rounds), "cluster": list(record.chosen_clusters)})
-        _replace(chosen, folder / "clusters" / f"{key}.parquet")
-    _replace(pl.DataFrame([{"key": key, **_row(record)}]), folder / "runs" / f"{key}.parquet")
+        _replace(_parquet(chosen), _file(folder, "clusters", key))
+    else:
+        _file(folder, "clusters", key).unlink(missing_ok=True)
+    row = _parquet(pl.DataFrame([{"key": key, **_row(record)}]))
+    _replace(sealed(row, _belongings(folder, key)), _file(folder, "runs", key))
 
 
-def read_store(folder: Path) -> dict[str, RunRecord]:
-    """All records by key, in order of environment, policy, preset and seed."""
+def read_store(
+    folder: Path, *, keys: set[str] | None = None, on_bad: Callable[[str], None] | None = None
+) -> dict[str, RunRecord]:
+    """Records by key (of `keys`, where given), in order of environment, policy, preset and seed.
+
+    A bad one is refused, or told to `on_bad` in a sentence and left out.
+    """
     open_store(folder)
-    records = {file.stem: _read(folder, file) for file in sorted((folder / "runs").glob("*.parquet"))}
+    records: dict[str, RunRecord] = {}
+    for key in sorted(present(folder) if keys is None else present(folder) & keys):
+        try:
+            _is_sealed(folder, key)
+            records[key] = _parse(folder, key)
+        except ValueError as error:
+            wrong = _bad(folder, key, str(error))
+            if on_bad is None:
+                raise DataError(f"{wrong}; `neuclust sweep` sets it aside and plays the run again") from None
+            on_bad(f"{wrong}; it is left out, and `neuclust sweep` plays the run again")
     order = sorted(records, key=lambda k: (records[k].env, records[k].policy, records[k].preset, records[k].seed, k))
     return {key: records[key] for key in order}
 
 
-def read_records(path: Path) -> dict[str, RunRecord]:
+def read_records(path: Path, *, on_bad: Callable[[str], None] | None = None) -> dict[str, RunRecord]:
     """Records of a store by key; of a folder with runs.json, or of such a file, by their place in it."""
     if (path / MARK).exists():
-        return read_store(path)
+        return read_store(path, on_bad=on_bad)
     if path.is_dir() and not (path / RUNS).exists():
         raise DataError(
             f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
@@ -139,14 +194,53 @@ def _row(record: RunRecord) -> dict[str, Any]:
     return {name: float(value) if name in numbers else value for name, value in row.items()}
 
 
-def _read(folder: Path, file: Path) -> RunRecord:
+def _file(folder: Path, room: str, key: str) -> Path:
+    return folder / room / f"{key}.parquet"
+
+
+def _belongings(folder: Path, key: str) -> list[bytes]:
+    """What a run's checksum covers beside its own file: the name, the curve and, where there is one, the clusters."""
+    beside = [_file(folder, room, key) for room in ROOMS[1:]]
+    return [key.encode(), *(b"+" + file.read_bytes() if file.exists() else b"-" for file in beside)]
+
+
+def _is_sealed(folder: Path, key: str) -> bool:
+    """Whether a run has a checksum; raises ValueError with half a sentence where its files do not fit it."""
+    try:
+        intact = is_intact(_file(folder, "runs", key).read_bytes(), _belongings(folder, key))
+    except OSError as error:
+        raise ValueError(f"could not read its files ({error.strerror})") from None
+    if intact is False:
+        raise ValueError("got other bytes than were written for it: damage, or files of another run")
+    return intact is not None
+
+
+def _bad(folder: Path, key: str, wrong: str) -> str:
+    return f"{_file(folder, 'runs', key)}: expected a record of one run, {wrong}"
+
+
+def _move_aside(folder: Path, room: str, key: str) -> None:
+    file, place = _file(folder, room, key), folder / BAD / room
+    if not file.exists():
+        return
+    place.mkdir(parents=True, exist_ok=True)
+    target, number = place / file.name, 2
+    while target.exists():
+        target, number = place / f"{key}.{number}.parquet", number + 1
+    os.replace(file, target)
+
+
+def _parse(folder: Path, key: str) -> RunRecord:
+    """The record in a run's files; raises ValueError with half a sentence where they hold something else."""
     import polars as pl
 
     try:
-        row = pl.read_parquet(file).to_dicts()[0]
-        curve = pl.read_parquet(folder / "curves" / file.name)
-        chosen = folder / "clusters" / file.name
-        clusters = pl.read_parquet(chosen)["cluster"].to_list() if chosen.exists() else []
+        (row,) = _frame(_file(folder, "runs", key)).to_dicts()
+        curve = _frame(_file(folder, "curves", key))
+        chosen = _file(folder, "clusters", key)
+        clusters = _frame(chosen) if chosen.exists() else None
+        for found in ([row["key"]], curve["key"], [] if clusters is None else clusters["key"]):
+            _check_key(found, key)
         known = {entry.name for entry in fields(RunRecord)}
         values = {name: value for name, value in row.items() if name in known}
         for name in _AS_JSON:
@@ -154,23 +248,43 @@ def _read(folder: Path, file: Path) -> RunRecord:
         values["clusters"] = None if values["clusters"] == -1 else values["clusters"]
         values["curve"] = _pairs(curve["t"], curve["expected_regret"])
         values["reward_curve"] = _pairs(curve["t"], curve["expected_reward"])
-        return RunRecord(**values, chosen_clusters=tuple(clusters))
-    except (pl.exceptions.PolarsError, OSError, KeyError, TypeError, ValueError, IndexError) as error:
-        raise DataError(f"{file}: expected a record of one run, got a damaged or foreign file ({error})") from None
+        return RunRecord(**values, chosen_clusters=() if clusters is None else tuple(clusters["cluster"].to_list()))
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"got a damaged or foreign file ({_first_line(error)})") from None
+
+
+def _frame(file: Path) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.read_parquet(io.BytesIO(file.read_bytes()))  # by its bytes: a path with [ in it would be a pattern
+
+
+def _check_key(found: Iterable[str], key: str) -> None:
+    other = next((one for one in found if one != key), None)
+    if other is not None:
+        raise ValueError(f"it holds the run {other}")
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0][:200] or type(error).__name__
 
 
 def _pairs(rounds: Iterable[int], values: Iterable[float]) -> tuple[tuple[int, float], ...]:
     return tuple(zip(rounds, values, strict=True))
 
 
-def _replace(frame: pl.DataFrame, path: Path) -> None:
-    """Write the file whole or not at all, through Python's own file so that a full disk is an OSError."""
+def _parquet(frame: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     frame.write_parquet(content, compression="zstd", statistics=False)
+    return content.getvalue()
+
+
+def _replace(content: bytes, path: Path) -> None:
+    """Write the file whole or not at all, through Python's own file so that a full disk is an OSError."""
     handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".scratch")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content.getbuffer())
+            file.write(content)
             file.flush()
             os.fsync(handle)  # or a power cut could leave the name without its content
         os.chmod(scratch, 0o644)

@@ -1,6 +1,7 @@
 """A sweep: play what a folder does not hold yet, write each record down as it comes, forget nothing, repeat nothing.
 
 DIR/runs, curves, clusters   the records (see `store`)
+DIR/bad                      records that turned out to be damaged and were played again
 DIR/failures/KEY.json        configuration, error and traceback of a run that failed
 DIR/.lock                    held by the one sweep that works on the folder
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment.engines import Engine, Failure, Outcome, Watch
 from neuclust.experiment.records import RunRecord, write_text
-from neuclust.experiment.store import done, open_store, sweep_out_scratch, write_run
+from neuclust.experiment.store import flaw, open_store, present, set_aside, sweep_out_scratch, write_run
 from neuclust.experiment.tasks import Task, configuration
 
 FAILURES = "failures"
@@ -37,13 +38,15 @@ class Standing:
 
 def standing(folder: Path, tasks: Sequence[Task]) -> Standing:
     """How far a folder is with these tasks; a folder that is not there yet holds none."""
-    held = done(folder) if folder.exists() else set()
-    failed = {file.stem for file in (folder / FAILURES).glob("*.json")} - held
+    keys = {task.key for task in tasks}
+    there = present(folder)
+    held = {key for key in there & keys if flaw(folder, key) is None}
+    failed = {file.stem for file in (folder / FAILURES).glob("*.json")} - there
     return Standing(
         tuple(task for task in tasks if task.key in held),
         tuple(task for task in tasks if task.key in failed),
         tuple(task for task in tasks if task.key not in held | failed),
-        len(held - {task.key for task in tasks}),
+        len(there - keys),
     )
 
 
@@ -54,16 +57,21 @@ def sweep(
     watch: Watch,
     *,
     retry_failed: bool = False,
+    on_bad: Callable[[str], None] | None = None,
     on_begin: Callable[[Standing], None] | None = None,
     on_end: Callable[[Outcome], None] | None = None,
 ) -> Standing:
     """Play the tasks the folder lacks, keep every outcome at once, and answer how far the folder is then.
 
-    `on_begin` hears how far it was before, `on_end` every outcome after it was written.
+    `on_bad` hears of every damaged record that was set aside, in a sentence, `on_begin` how far the folder was
+    before, `on_end` every outcome after it was written.
     """
     _make(folder)
     with locked(folder):
         sweep_out_scratch(folder)
+        for sentence in _set_aside(folder, tasks):
+            if on_bad is not None:
+                on_bad(sentence)
         before = standing(folder, tasks)
         if on_begin is not None:
             on_begin(before)
@@ -74,6 +82,15 @@ def sweep(
                 if on_end is not None:
                     on_end(outcome)
         return standing(folder, tasks)
+
+
+def _set_aside(folder: Path, tasks: Sequence[Task]) -> list[str]:
+    """Make damaged records missing; a note of a failure beside one is older than the record, and goes."""
+    with _full_disk_is_said(folder):
+        bad = set_aside(folder, (task.key for task in tasks))
+        for key in bad:
+            (folder / FAILURES / f"{key}.json").unlink(missing_ok=True)
+    return list(bad.values())
 
 
 def _iterate(engine: Engine, tasks: Sequence[Task], watch: Watch) -> Generator[Outcome, None, None]:

@@ -27,7 +27,7 @@ from neuclust.experiment.held_out import LaterRounds, Split
 from neuclust.experiment.plan import Problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel, Tally, run
-from neuclust.experiment.store import open_store, read_store, write_run
+from neuclust.experiment.store import open_store, present, read_store, set_aside, write_run
 from neuclust.experiment.trials import TrialResult, best_settings, is_exhaustive, open_study, results, try_next
 from neuclust.experiment.tuning_space import Settings, Space, grid_size
 
@@ -89,20 +89,24 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Who looks on, what is said after a trial, and whether to stop."""
+    """Who looks on, what is said after a trial, whether to stop, and who hears of damaged records."""
 
     runs: Watcher
     on_trial: Callable[[TrialResult], None]
     stop: Callable[[], bool]
+    on_bad: Callable[[str], None] | None = None
 
 
 class KeptRuns:
     """Runs by key, in memory and in a store where there is a folder: none is played twice."""
 
-    def __init__(self, folder: Path | None) -> None:
+    def __init__(self, folder: Path | None, on_bad: Callable[[str], None] | None = None) -> None:
         self._folder, self._kept = folder, dict[str, RunRecord]()
         if folder is not None:
             open_store(folder, make=True)
+            for sentence in set_aside(folder, present(folder)).values():
+                if on_bad is not None:
+                    on_bad(sentence)
             self._kept = read_store(folder)
 
     def get(self, key: str, play: Callable[[], RunRecord]) -> RunRecord:
@@ -122,7 +126,7 @@ def tune(plan: TuningPlan, split: Split, folder: Path | None, watch: Watch) -> T
     Contestant(plan.policy, plan.preset).build(split.development(plan.tune_seeds[0]).environment, plan.tune_seeds[0])
     question = _question(plan, split.rounds)
     study = open_study(question, None if folder is None else folder / JOURNAL)
-    development = KeptRuns(None if folder is None else folder / DEVELOPMENT)
+    development = KeptRuns(None if folder is None else folder / DEVELOPMENT, watch.on_bad)
 
     def play(settings: Settings, seed: int) -> RunRecord:
         label = _label(plan, settings, LABELLED)
@@ -188,7 +192,7 @@ def _report(
     plan: TuningPlan, split: Split, best: Settings, folder: Path | None, question: str, watch: Watch
 ) -> list[RunRecord]:
     """Seed by seed, the preset and the best setting; only seeds that both have finished."""
-    kept = KeptRuns(None if folder is None else folder / REPORT)
+    kept = KeptRuns(None if folder is None else folder / REPORT, watch.on_bad)
     labels = [_label(plan, settings, split.report_label) for settings in ({}, best)]
     records: list[RunRecord] = []
     for seed in plan.report_seeds:

@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +38,12 @@ class Source:
     failures: tuple[Failure, ...]
 
 
-def read_source(path: Path) -> Source:
-    """A store of records, a folder with runs.json, or such a file; refused where nothing was played or failed."""
-    records = read_records(path)
+def read_source(path: Path, *, on_bad: Callable[[str], None] | None = None) -> Source:
+    """A store of records, a folder with runs.json, or such a file; refused where nothing was played or failed.
+
+    A damaged record of a store is refused too, or told to `on_bad` and left out.
+    """
+    records = read_records(path, on_bad=on_bad)
     folder = path if path.is_dir() else path.parent
     source = Source(tuple(records.values()), read_failures(folder / FAILURES, settled=set(records)))
     if not source.failures and not any(record.rounds for record in source.records):

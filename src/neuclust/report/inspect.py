@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset
-from neuclust.errors import ConfigError, DataError
+from neuclust.environments.profiles import check_affinity
+from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 from neuclust.report.inspect_rewards import (
     Floats,
@@ -192,8 +193,8 @@ def _check(dataset: ProfileDataset, rounds: int, slate_size: int) -> None:
     most = len(dataset.arms) if dataset.offers is None else int(dataset.offers.sizes.min())
     if rounds < 1 or not 1 <= slate_size <= most:
         raise ConfigError(f"expected at least 1 round and slates of 1 to {most} arms, got {rounds} and {slate_size}")
-    if (dataset.arms < 0).any() or (dataset.rounds < 0).any():
-        raise DataError(f"{dataset.name}: expected non-negative profiles and rounds, got a negative entry")
+    if dataset.offers is None:
+        check_affinity(dataset)
 
 
 def _arms_offered(dataset: ProfileDataset, horizon: int) -> tuple[int, float, int] | None:
