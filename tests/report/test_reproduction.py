@@ -28,6 +28,7 @@ from neuclust.experiment.reproduction import (
     quick_scale,
 )
 from neuclust.presets import POLICIES
+from neuclust.report.claims import order_verdict
 from neuclust.report.groups import Estimate
 from neuclust.report.published import PUBLISHED
 from neuclust.report.reproduction import (
@@ -50,7 +51,6 @@ from neuclust.report.reproduction_figures import expected_clipped, floor_curve, 
 from neuclust.report.reproduction_folder import write_reproduction
 from neuclust.report.reproduction_readings import reading_title, readings_json
 from neuclust.report.reproduction_verdicts import elbow_corner, printed_error, size_verdict, verdicts
-from neuclust.report.verdicts import order_verdict
 
 MOVIELENS = STUDIES["movielens"]
 STABLE_KEYS = {

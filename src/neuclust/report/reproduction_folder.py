@@ -16,6 +16,7 @@ from typing import Any
 
 from neuclust.experiment.records import write_text
 from neuclust.experiment.reproduction import OURS, TUNED
+from neuclust.report.claims import Verdict
 from neuclust.report.columns import Picture
 from neuclust.report.figures import save_figure
 from neuclust.report.folder import sections
@@ -34,7 +35,6 @@ from neuclust.report.reproduction_page import reproduction_page
 from neuclust.report.reproduction_readings import readings_json
 from neuclust.report.reproduction_verdicts import verdicts
 from neuclust.report.vectors import small_letters, svg_text
-from neuclust.report.verdicts import Verdict
 
 PAGE, SUMMARY, FIGURES = "index.html", "summary.json", "figures"
 SCHEMA = 1

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from neuclust.experiment.reproduction import OURS, PHASE_TITLES, TUNED, YARDSTICKS
+from neuclust.report.claims import Verdict
 from neuclust.report.columns import Picture
 from neuclust.report.html import Section, document, failures_html, figure_html, section_content
 from neuclust.report.provenance import page_versions, run_versions
@@ -22,7 +23,6 @@ from neuclust.report.reproduction import (
     table_rows,
 )
 from neuclust.report.reproduction_readings import reading_cells, readings_json
-from neuclust.report.verdicts import Verdict
 
 NAMING = ("policy", "settings", "runs")  # together in the first column
 MARKS = {"reproduces": "✓", "does not reproduce": "✗", "cannot be told": "?", "finding": "•"}

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from neuclust.experiment.reproduction import PRINTED_ALPHAS, READINGS, WITHOUT_SLATE_NET, Reading
+from neuclust.report.claims import Verdict, common_seeds, order_evidence, order_verdict
 from neuclust.report.groups import Contender, Estimate
 from neuclust.report.published import published
 from neuclust.report.reproduction import Reproduction
 from neuclust.report.tables import FEW_SEEDS, is_within_noise, number, paired_difference, with_error
-from neuclust.report.verdicts import Verdict, common_seeds, order_evidence, order_verdict
 
 
 @dataclass(frozen=True, slots=True)

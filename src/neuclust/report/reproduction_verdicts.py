@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 
 from neuclust.experiment.reproduction import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
+from neuclust.report.claims import Answer, Verdict, common_seeds, order_evidence, order_verdict
 from neuclust.report.groups import Contender, Estimate, estimate
 from neuclust.report.published import NAMES, SCRIPTS, SCRIPTS_AT, published
 from neuclust.report.reproduction import Reproduction, Row, cluster_points, inferred_regret, table_rows
 from neuclust.report.reproduction_readings import reading_orders, reading_title, reading_verdicts
 from neuclust.report.tables import FEW_SEEDS, NOISE, is_within_noise, number, paired_difference, with_error
-from neuclust.report.verdicts import Answer, Verdict, common_seeds, order_evidence, order_verdict
 
 NEARLY_NOTHING = 0.01  # of the regret of random slates
 
