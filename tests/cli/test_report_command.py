@@ -115,5 +115,5 @@ def test_a_file_in_the_place_of_the_report_is_refused(call: Command, folder: Pat
     (folder / "report").write_text("mine")
     answer = call("report", folder)
     assert answer.code == 2
-    assert "expected a folder, got the file" in answer.err
+    assert "report is no folder); name another place" in answer.err
     assert (folder / "report").read_text() == "mine"

@@ -9,7 +9,7 @@ from pathlib import Path
 from neuclust.cli.console import Reporter, make_reporter, print_tables
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs, draw, keep
-from neuclust.errors import NeuclustError
+from neuclust.errors import NeuclustError, writing
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Plan
 from neuclust.experiment.records import RunRecord, runs_document
@@ -68,7 +68,8 @@ def _play(
         if earlier is not None:
             reporter.say(f"Earlier results of this folder are kept as {earlier}.")
         if outputs.save is not None and (left == 0 or stopped()):
-            policy.save(outputs.save)
+            with writing(outputs.save):
+                policy.save(outputs.save)
 
 
 def _play_at_once(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuclust.cli.folders import require_writable
 from neuclust.cli.run import limit_threads
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def sweep(
     if dry_run:
         _list(folder, tasks, retry_failed)
         return
+    require_writable("--out", folder)
     raise typer.Exit(execute(folder, tasks, chosen, retry_failed, quiet))
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from neuclust.configuration import resolve
 from neuclust.environments.catalogue import ENVIRONMENTS, takes_data
 from neuclust.environments.rewards import parse_reward
-from neuclust.errors import ConfigError, NeuclustError
+from neuclust.errors import ConfigError, NeuclustError, one_of, suggestion
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Problem, make_plan
 from neuclust.experiment.toml_lines import TomlPlaces
@@ -56,7 +56,7 @@ class _Table:
     def check_keys(self, known: Sequence[str]) -> None:
         for key in self.values:
             if key not in known:
-                self.refuse(f"expected one of {', '.join(known)}, got {key}", key)
+                self.refuse(one_of(key, known), key)
 
     def text(self, key: str, default: str | None = None) -> str | None:
         value = self.values.get(key, default)
@@ -136,7 +136,7 @@ def _problem(top: _Table, table: _Table) -> Problem:
     if (env is None) == (data is None) and not takes_data(env or ""):
         table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
     if env is not None and env not in ENVIRONMENTS:
-        table.refuse(f"env: expected one of {', '.join(ENVIRONMENTS)}, got {env!r}", "env")
+        table.refuse(f"env: no built-in problem {env!r}; {suggestion(env, ENVIRONMENTS)}", "env")
     path = None if data is None else (table.places.file.parent / data).absolute()
     slate_size = table.whole("slate_size", top.whole("slate_size", 5)) or 5
     reward = table.text("slate_reward")

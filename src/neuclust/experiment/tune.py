@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, writing
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.held_out import LaterRounds, Split
 from neuclust.experiment.plan import Problem
@@ -113,7 +113,8 @@ class KeptRuns:
         if not record.interrupted:
             self._kept[key] = record
             if self._folder is not None:
-                write_run(self._folder, key, record)
+                with writing(self._folder):
+                    write_run(self._folder, key, record)
         return record
 
 

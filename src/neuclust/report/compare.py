@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.experiment.records import RunRecord
 from neuclust.report.groups import Contender, Estimate, ProblemRuns, estimate, problems
 from neuclust.report.paired import bootstrap_interval, holm, pairs_needed, signed_rank_p, smallest_p
@@ -70,7 +70,7 @@ def compare(records: Sequence[RunRecord], *, confidence: float = 0.95, baseline:
         raise DataError("expected runs to compare, got none with a round played; run some policies first")
     if baseline is not None and not any(_named(problem, baseline) for problem in found):
         known = sorted({_code(one) for problem in found for one in problem.contenders})
-        raise ConfigError(f"--baseline: expected one of {', '.join(known)}, got {baseline!r}; name one that has run")
+        raise ConfigError(f"--baseline: {one_of(baseline, known)}; name one that has run")
     return [_comparison(problem, confidence, baseline) for problem in found]
 
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, writing
 from neuclust.experiment.records import RunRecord
 from neuclust.report.groups import Contender, ProblemRuns, problems
 from neuclust.report.tables import number
@@ -134,7 +134,8 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise ConfigError(f"{path}: expected a picture named .png or .svg, got {path.suffix or 'no ending'}")
     with matplotlib.rc_context({"svg.hashsalt": "neuclust"}):
         metadata = {"Date": None} if kind == "svg" else {}
-        figure.savefig(path, format=kind, dpi=PNG_DPI, metadata=metadata)
+        with writing(path):
+            figure.savefig(path, format=kind, dpi=PNG_DPI, metadata=metadata)
 
 
 def _only_problem(records: Sequence[RunRecord]) -> ProblemRuns:
