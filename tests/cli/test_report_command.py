@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -74,6 +75,26 @@ def test_a_store_gives_the_same_tables_as_its_runs(call: Command, folder: Path, 
     for name in ("small.csv", "small.tex"):
         of_store, of_runs = ((place / "report" / "tables" / name).read_text() for place in (store, folder))
         assert sorted(of_store.splitlines()) == sorted(of_runs.splitlines())
+
+
+def test_report_and_compare_give_one_verdict_on_a_sweep(call: Command, problem: Path, tmp_path: Path) -> None:
+    policies = "".join(f'[[policy]]\npolicy = "{name}"\n' for name in ("uniform", "linucb", "lin-ts", "oracle"))
+    grid = '[[policy]]\npolicy = "cucb"\ngrid = { bonus = [1.5, 1.6] }\n'
+    (tmp_path / "sweep.toml").write_text(
+        f'rounds = 20\nseeds = 10\n[[environment]]\ndata = "{problem}"\n{policies}{grid}'
+    )
+    out = tmp_path / "out"
+    assert call("sweep", tmp_path / "sweep.toml", "--out", out, "--engine", "inline", "-q").code == 0
+    assert call("report", out).code == 0
+    rows = list(csv.DictReader((out / "report" / "tables" / "small.csv").open()))
+    (best,) = [row["policy"] for row in rows if row["verdict"] == "best"]
+    (compared,) = json.loads(call("compare", out, "--json", "-").out)["problems"]
+    titles = {(one["policy"], one["settings"]): one["title"] for one in compared["policies"]}
+    shown = {titles[row["policy"], row["settings"]]: row["verdict"] for row in rows}
+    assert {name: verdict for name, verdict in shown.items() if verdict not in ("best", "reference")} == {
+        pair["title"]: pair["verdict"] for pair in compared["differences"] if pair["against"] == best
+    }
+    assert {"more regret", "noise"} <= set(shown.values()), shown
 
 
 def test_a_second_report_is_the_first_again(call: Command, folder: Path) -> None:

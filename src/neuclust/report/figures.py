@@ -120,7 +120,7 @@ def clipped_figure(records: Sequence[RunRecord]) -> Figure:
     axes.set_xticks(range(len(names)), names, fontsize=LABEL_SIZE)
     axes.set_xlim(-0.6, len(problem.contenders) - 0.4)
     several = "; large: mean ± 1 standard error, small: single seeds" if problem.seeds > 1 else ""
-    axes.set_xlabel(f"dashed: a perfect policy, on average{several}", fontsize=LABEL_SIZE)
+    axes.set_xlabel(f"dashed: a perfect policy, on average; single runs can fall below{several}", fontsize=LABEL_SIZE)
     figure.subplots_adjust(bottom=0.12 + 0.034 * max(name.count("\n") for name in names))
     axes.set_ylabel(f"clipped regret after {problem.rounds} rounds (lower is better)")
     _draw_floor(axes, problem)

@@ -36,6 +36,11 @@ class Contender:
     runs: tuple[RunRecord, ...]
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What sets it apart from all others on its problem."""
+        return self.policy, self.preset, self.settings
+
+    @property
     def title(self) -> str:
         """Name, preset unless default, and settings without the path before their last dot."""
         preset = "" if self.preset == "default" else f" {self.preset}"
