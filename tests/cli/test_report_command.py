@@ -78,8 +78,8 @@ def test_a_store_gives_the_same_tables_as_its_runs(call: Command, folder: Path, 
 
 
 def test_report_and_compare_give_one_verdict_on_a_sweep(call: Command, problem: Path, tmp_path: Path) -> None:
-    policies = "".join(f'[[policy]]\npolicy = "{name}"\n' for name in ("uniform", "linucb", "lin-ts", "oracle"))
-    grid = '[[policy]]\npolicy = "cucb"\ngrid = { bonus = [1.5, 1.6] }\n'
+    policies = "".join(f'[[policy]]\npolicy = "{name}"\n' for name in ("uniform", "lin-ts", "oracle"))
+    grid = '[[policy]]\npolicy = "linucb"\ngrid = { alpha = [0.8, 1.0, 1.3] }\n'
     (tmp_path / "sweep.toml").write_text(
         f'rounds = 20\nseeds = 10\n[[environment]]\ndata = "{problem}"\n{policies}{grid}'
     )
@@ -87,9 +87,9 @@ def test_report_and_compare_give_one_verdict_on_a_sweep(call: Command, problem: 
     assert call("sweep", tmp_path / "sweep.toml", "--out", out, "--engine", "inline", "-q").code == 0
     assert call("report", out).code == 0
     rows = list(csv.DictReader((out / "report" / "tables" / "small.csv").open()))
-    (best,) = [row["policy"] for row in rows if row["verdict"] == "best"]
     (compared,) = json.loads(call("compare", out, "--json", "-").out)["problems"]
     titles = {(one["policy"], one["settings"]): one["title"] for one in compared["policies"]}
+    (best,) = [titles[row["policy"], row["settings"]] for row in rows if row["verdict"] == "best"]
     shown = {titles[row["policy"], row["settings"]]: row["verdict"] for row in rows}
     assert {name: verdict for name, verdict in shown.items() if verdict not in ("best", "reference")} == {
         pair["title"]: pair["verdict"] for pair in compared["differences"] if pair["against"] == best

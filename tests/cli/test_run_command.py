@@ -37,7 +37,7 @@ def test_json_on_stdout_is_alone_there_and_keeps_the_contract(command: Command, 
     assert run["curve"][-1] == [30, run["expected_regret"]]
     assert run["expected_reward"] + run["expected_regret"] == pytest.approx(run["best_expected"])
     assert run["expected_clipped_regret"] >= run["clipped_floor"] > 0
-    assert answer.err.count("\n") == 1
+    assert answer.err.count("\n") == 2  # whose rewards, and the run
     assert "neuclust, seed 0: 30 rounds" in answer.err
 
 

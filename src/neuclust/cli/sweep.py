@@ -12,6 +12,7 @@ from neuclust.cli.run import limit_threads
 
 if TYPE_CHECKING:
     from neuclust.experiment.engines import Engine
+    from neuclust.experiment.spec import SweepSpec
     from neuclust.experiment.sweep import Standing
     from neuclust.experiment.tasks import Task
 
@@ -50,7 +51,17 @@ def sweep(
         _list(folder, tasks, retry_failed)
         return
     require_writable("--out", folder)
+    if not quiet:
+        _say_rewards(spec)
     raise typer.Exit(execute(folder, tasks, chosen, retry_failed, quiet))
+
+
+def _say_rewards(spec: SweepSpec) -> None:
+    """Whose rewards are played, one line a problem."""
+    from neuclust.experiment.plan import rewards_sentence
+
+    for problem, source in zip(spec.problems, spec.rewards, strict=True):
+        typer.echo(f"{problem.name}: {rewards_sentence(source, problem.name)}", err=True)
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
@@ -119,6 +130,10 @@ def _print_tables(folder: Path, after: Standing) -> None:
     """The table of the runs of this experiment, whatever else the folder holds."""
     from neuclust.cli.console import print_tables
     from neuclust.experiment.store import read_store
+    from neuclust.report.unpaid import unpaid_notes
 
     keys = {task.key for task in after.held}
-    print_tables([record for key, record in read_store(folder).items() if key in keys])
+    records = [record for key, record in read_store(folder).items() if key in keys]
+    print_tables(records)
+    for note in unpaid_notes(records):
+        typer.echo(f"warning: {note}", err=True)

@@ -52,6 +52,8 @@ class RunRecord:
     settings: Mapping[str, str] = field(default_factory=dict)
     problem: Mapping[str, str | int | None] = field(default_factory=dict)
     version: str = ""
+    rewards: str = ""  # whose were played: built-in, simulated or replayed; empty where nobody said
+    arm_successes: float = 0.0  # the sum of the arm rewards that were seen
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and objects, ready for `json.dumps`."""

@@ -15,7 +15,7 @@ from neuclust.environments.catalogue import ENVIRONMENTS, takes_data
 from neuclust.environments.rewards import parse_reward
 from neuclust.errors import ConfigError, NeuclustError, one_of, suggestion
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.plan import Plan, Problem, make_plan
 from neuclust.experiment.toml_lines import TomlPlaces
 from neuclust.presets import policy_config
 
@@ -35,6 +35,7 @@ class SweepSpec:
     rounds: tuple[int, ...]
     contestants: tuple[Contestant, ...]
     seeds: tuple[int, ...]
+    rewards: tuple[str, ...] = ()  # whose are played on each problem, where the files were opened
 
     @property
     def size(self) -> int:
@@ -90,8 +91,9 @@ def read_spec(file: Path) -> SweepSpec:
     fields = [(table, contestant) for table in policies for contestant in _contestants(table)]
     _refuse_twins(environments, problems)
     _refuse_twins([table for table, _ in fields], [contestant for _, contestant in fields])
-    rounds = tuple(_try(table, problem, fields, seeds) for table, problem in zip(environments, problems, strict=True))
-    return SweepSpec(name, problems, rounds, tuple(contestant for _, contestant in fields), seeds)
+    plans = [_try(table, problem, fields, seeds) for table, problem in zip(environments, problems, strict=True)]
+    rounds, rewards = tuple(plan.rounds for plan in plans), tuple(plan.rewards for plan in plans)
+    return SweepSpec(name, problems, rounds, tuple(contestant for _, contestant in fields), seeds, rewards)
 
 
 def _open(file: Path) -> _Table:
@@ -251,8 +253,8 @@ def _refuse_twins(tables: Sequence[_Table], entries: Sequence[object]) -> None:
             table.refuse(f"expected each {table.name} once, got the one of line {line} again")
 
 
-def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seeds: tuple[int, ...]) -> int:
-    """Open the problem and build every contestant on it; answers its number of rounds."""
+def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seeds: tuple[int, ...]) -> Plan:
+    """Open the problem and build every contestant on it; answers the plan without contestants."""
     try:
         plan = make_plan(problem, (), seeds[:1])
     except NeuclustError as error:
@@ -264,7 +266,7 @@ def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contest
             contestant.build(environment, seeds[0])
         except NeuclustError as error:
             owner.refuse(f"on {problem.name}: {_plain(error)}")
-    return plan.rounds
+    return plan
 
 
 def _plain(error: NeuclustError) -> str:

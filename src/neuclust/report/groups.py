@@ -72,6 +72,11 @@ class ProblemRuns:
         return max(len(contender.runs) for contender in self.contenders)
 
     @property
+    def rewards(self) -> str:
+        """Whose rewards were played, where the records say."""
+        return self.contenders[0].runs[0].rewards
+
+    @property
     def description(self) -> str:
         seeds = "1 seed" if self.seeds == 1 else f"{self.seeds} seeds"
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from neuclust.experiment.plan import rewards_sentence
 from neuclust.experiment.records import RunRecord
 from neuclust.report.groups import Contender, Estimate, ProblemRuns, estimate, problems
+from neuclust.report.unpaid import unpaid_note
 from neuclust.report.verdicts import Judged, common_gaps, couples_of, judge, powerless_note, reading_note
 
 if TYPE_CHECKING:
@@ -100,6 +102,11 @@ def is_within_noise(difference: Estimate) -> bool:
 
 def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender, judged: Sequence[Judged]) -> list[str]:
     notes = [floor_note(rows[0].floor, problem.rounds)]
+    if (unpaid := unpaid_note(problem)) is not None:
+        notes.insert(0, f"{unpaid[0].upper()}{unpaid[1:]}.")
+    if problem.rewards in ("simulated", "replayed"):
+        sentence = rewards_sentence(problem.rewards, problem.env)
+        notes.append(f"{sentence[0].upper()}{sentence[1:]}.")
     alike = [row for row in rows if row.verdict == "noise"]
     if alike:
         names = ", ".join(_name(row.policy, row.preset) for row in alike)
