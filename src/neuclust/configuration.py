@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import types
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, close_names, one_of
 
 Config = TypeVar("Config")
 
@@ -26,24 +25,31 @@ def check_choices(config: object) -> None:
     for name, words in _choices(cast("Hashable", type(config))).items():
         value = getattr(config, name)
         if value not in words:
-            close = difflib.get_close_matches(str(value), words, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigError(
-                f"{type(config).__name__}.{name}: expected one of {', '.join(words)}, got {value!r}{hint}"
-            )
+            raise ConfigError(f"{type(config).__name__}.{name}: {one_of(value, words)}")
 
 
 def keys(config: object) -> list[str]:
     """Dotted names of all entries, e.g. `arms.network.width`."""
-    found = []
+    return list(entries(config))
+
+
+def entries(config: object) -> dict[str, Any]:
+    """All entries by their dotted names."""
+    found: dict[str, Any] = {}
     for entry in fields(config):  # type: ignore[arg-type]
         value = getattr(config, entry.name)
-        found += [f"{entry.name}.{key}" for key in keys(value)] if is_dataclass(value) else [entry.name]
+        if is_dataclass(value):
+            found |= {f"{entry.name}.{key}": inner for key, inner in entries(value).items()}
+        else:
+            found[entry.name] = value
     return found
 
 
-def resolve(config: object, name: str) -> str:
-    """The full dotted name meant by `name`: itself, or the only entry that ends in it."""
+MOST_LISTED = 12  # names in one sentence
+
+
+def resolve(config: object, name: str, owner: str = "") -> str:
+    """The full dotted name meant by `name`: itself, or the only entry that ends in it; `owner` is whose it is."""
     known = keys(config)
     if name in known:
         return name
@@ -52,15 +58,32 @@ def resolve(config: object, name: str) -> str:
         return ending[0]
     if ending:
         raise ConfigError(f"--set {name}: expected one setting, but it could be {', '.join(ending)}; write it out")
-    last = {key.rsplit(".", 1)[-1]: key for key in known}
-    close = list(dict.fromkeys(last.get(c, c) for c in difflib.get_close_matches(name, [*known, *last], n=3)))
-    hint = f"did you mean {', '.join(close)}?" if close else f"known: {', '.join(known)}"
-    raise ConfigError(f"--set {name}: no such setting; {hint}")
+    members = [key for key in known if key.startswith(f"{name}.") or f".{name}." in key]
+    if members:
+        few = ", ".join(members[:MOST_LISTED]) + (", ..." if len(members) > MOST_LISTED else "")
+        raise ConfigError(f"--set {name}: expected one setting, got a group of them; set one of its members: {few}")
+    raise ConfigError(f"--set {name}: no such setting; {_close_settings(name, known) or _listed(known, owner)}")
 
 
-def with_setting(config: Config, name: str, text: str) -> Config:
-    """A copy with one entry replaced; the text is read as the entry's type says."""
-    changed: Config = _replaced(config, resolve(config, name), text, name)
+def _close_settings(name: str, known: Sequence[str]) -> str:
+    """Settings whose whole name, or the part after its last dot, is close."""
+    last: dict[str, list[str]] = {}
+    for key in known:
+        last.setdefault(key.rsplit(".", 1)[-1], []).append(key)
+    close = [key for each in close_names(name, [*known, *last]) for key in last.get(each, [each])]
+    return f"did you mean {', '.join(dict.fromkeys(close))}?" if close else ""
+
+
+def _listed(known: Sequence[str], owner: str) -> str:
+    """All of them, or how to see them where they are too many for a sentence."""
+    if len(known) <= MOST_LISTED or not owner:
+        return f"known: {', '.join(known)}"
+    return f"`neuclust policies {owner}` lists the {len(known)} settings of {owner}"
+
+
+def with_setting(config: Config, name: str, text: str, owner: str = "") -> Config:
+    """A copy with one entry replaced; the text is read as the entry's type says, `owner` is whose it is."""
+    changed: Config = _replaced(config, resolve(config, name, owner), text, name)
     return changed
 
 
@@ -81,7 +104,7 @@ def _parse(text: str, kind: Any, name: str) -> Any:
         if get_origin(option) is Literal:
             if text in get_args(option):
                 return text
-            raise ConfigError(f"--set {name}: expected one of {', '.join(map(str, get_args(option)))}, got {text!r}")
+            raise ConfigError(f"--set {name}: {one_of(text, map(str, get_args(option)))}")
         if option is bool:
             if text.lower() in ("true", "yes", "1", "false", "no", "0"):
                 return text.lower() in ("true", "yes", "1")

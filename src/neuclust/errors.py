@@ -1,4 +1,15 @@
-"""Every error a user can meet; each message says what was expected, what came and what to do."""
+"""Every error a user can meet; each message says what was expected, what came and what to do.
+
+Also the words that errors of many rooms share: the name that was probably meant, and why a place cannot be written.
+"""
+
+from __future__ import annotations
+
+import difflib
+import errno
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 
 class NeuclustError(Exception):
@@ -23,3 +34,87 @@ class StateError(NeuclustError):
     """A learned state that broke or does not fit: lost definiteness, a foreign or damaged save."""
 
     exit_code = 70
+
+
+# --- names that were probably meant ---------------------------------------------------------------------------
+
+CLOSE, CLOSE_SHORT, SHORT = 0.65, 0.8, 4  # a short word is like many others by chance
+PREFIX = 3  # letters from which on the beginning of a name is enough
+
+
+def close_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The known names that `name` was probably meant to be, the most similar first; none where it is like no other."""
+    plain = {_plain(each): each for each in known}
+    word = _plain(name)
+    if word in plain:
+        return [plain[word]]  # but for capitals or a dash
+    cutoff = CLOSE if len(word) >= SHORT else CLOSE_SHORT
+    alike = difflib.get_close_matches(word, plain, n=most, cutoff=cutoff)
+    begun = [each for each in plain if len(word) >= PREFIX and each.startswith(word)]
+    return [plain[each] for each in dict.fromkeys([*alike, *begun])][:most]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`did you mean A or B?`, or all that is known where no name is close."""
+    names = list(known)
+    close = close_names(name, names)
+    return f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(names)}"
+
+
+def one_of(name: object, known: Iterable[str]) -> str:
+    """`expected one of A, B, got 'C'`, and the one that was probably meant; for names that are few."""
+    names = list(known)
+    close = close_names(str(name), names, most=1)
+    return f"expected one of {', '.join(names)}, got {name!r}" + (f"; did you mean {close[0]}?" if close else "")
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("_", "-")
+
+
+# --- places that cannot be written ----------------------------------------------------------------------------
+
+ANOTHER = "name another place"
+_REASONS = {
+    errno.ENOSPC: ("no room is left on its disk", f"make room, or {ANOTHER}"),
+    errno.EDQUOT: ("your share of its disk is used up", f"make room, or {ANOTHER}"),
+    errno.EROFS: ("its disk is read-only", "name a place on another disk"),
+    errno.EACCES: ("permission denied", f"ask for the permission, or {ANOTHER}"),
+    errno.EPERM: ("the system does not permit it", ANOTHER),
+    errno.EISDIR: ("it is a folder", "name a file in it"),
+    errno.ENAMETOOLONG: ("its name is too long", "shorten the name"),
+}
+
+
+def why_not_written(error: OSError, place: Path) -> tuple[str, str]:
+    """Why `place` could not be written, and what to do about it."""
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"{_first(place, lambda part: part.exists() and not part.is_dir()) or place} is no folder", ANOTHER
+    if error.errno == errno.ENOENT:
+        missing = _first(place.parent, lambda part: not part.exists())
+        if missing is not None:
+            return f"the folder {missing} does not exist", f"make it first, or {ANOTHER}"
+        return "nothing can be made there", ANOTHER
+    known = (error.strerror or str(error) or type(error).__name__, ANOTHER)
+    return _REASONS.get(error.errno or 0, known)
+
+
+def not_written(place: Path, error: OSError, option: str = "", kind: str = "place") -> str:
+    """The whole sentence; `option` is the one that named the place, where one did."""
+    reason, advice = why_not_written(error, place)
+    start = f"{option}: expected a {kind} that can be written, got {place}"
+    return f"{start if option else f'{place}: expected a {kind} that can be written'} ({reason}); {advice}"
+
+
+def _first(place: Path, is_it: Callable[[Path], bool]) -> Path | None:
+    """The first part of a path, from the root, of which something holds."""
+    return next((part for part in (*reversed(place.parents), place) if is_it(part)), None)
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Inside, an error of the system names `place`, and not the scratch file beside it or nothing at all."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(place)) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from neuclust.configuration import from_mapping, with_setting
 from neuclust.core import Policy, Round, Slate
-from neuclust.errors import ConfigError, StateError
+from neuclust.errors import ConfigError, StateError, suggestion
 from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
 from neuclust.parts.confidence import ConfidenceConfig
@@ -410,7 +409,7 @@ POLICIES: dict[str, PolicySpec] = {
 def policy_spec(name: str) -> PolicySpec:
     """The policy of this name, or an error with the closest ones."""
     if name not in POLICIES:
-        raise ConfigError(f"--policy: no policy {name!r}; {_suggestion(name, list(POLICIES))}")
+        raise ConfigError(f"--policy: no policy {name!r}; {suggestion(name, POLICIES)}")
     return POLICIES[name]
 
 
@@ -420,12 +419,12 @@ def policy_config(
     """The frozen configuration of a policy's preset, with settings replaced."""
     spec = policy_spec(name)
     if preset not in spec.presets:
-        raise ConfigError(f"--preset: {name} has no preset {preset!r}; {_suggestion(preset, list(spec.presets))}")
+        raise ConfigError(f"--preset: {name} has no preset {preset!r}; {suggestion(preset, spec.presets)}")
     config = spec.presets[preset]
     if clusters is not None and hasattr(config, "clustering"):
         config = replace(config, clustering=replace(config.clustering, count=clusters))
     for key, text in (overrides or {}).items():
-        config = with_setting(config, key, text)
+        config = with_setting(config, key, text, name)
     return config
 
 
@@ -482,8 +481,3 @@ def load_policy(directory: Path, **parts: Any) -> Policy:
     except (KeyError, TypeError, ConfigError, StateError) as error:
         raise StateError(f"{directory}: expected a complete save of {manifest['policy']}, got {error}") from None
     return policy
-
-
-def _suggestion(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=2)
-    return f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(known)}"

@@ -72,7 +72,11 @@ def test_compare_writes_files_and_takes_a_baseline(call: Command, runs: Path, tm
     [
         (["--baseline", "nobody"], 2, "--baseline: expected one of linucb, oracle, uniform, got 'nobody'"),
         (["--confidence", "2"], 2, "--confidence: expected a number from 0.5"),
-        (["--csv", "no/such/folder/c.csv"], 2, "expected a folder that can be written"),
+        (
+            ["--csv", "no/such/folder/c.csv"],
+            2,
+            "--csv: expected a place that can be written, got no/such/folder/c.csv (the folder no ",
+        ),
     ],
 )
 def test_compare_refuses_what_cannot_work(call: Command, runs: Path, more: list[str], code: int, message: str) -> None:
@@ -133,7 +137,7 @@ def test_tune_as_json(call: Command, problem: Path, tmp_path: Path) -> None:
         (["--grid", "paper", "--rounds", "200"], "expected at most 150 rounds, half of the 300"),
         (["--param", "nonsense=1,2"], "--param nonsense: no such setting"),
         (["--param", "alpha=1,2", "--tune-seeds", "x"], "--tune-seeds: expected seeds such as 0..9"),
-        ([], "neither --param nor --grid"),
+        (["--policy", "uniform"], "neuclust, neuclust-online, cn-ucb, linucb but not uniform; add --param"),
     ],
 )
 def test_tune_refuses_what_cannot_work(call: Command, problem: Path, more: list[str], message: str) -> None:

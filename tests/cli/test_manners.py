@@ -77,8 +77,9 @@ def test_pipes_get_plain_text(command: Command, problem: Path) -> None:
     answer = command("run", "--data", problem, "--policy", "uniform", "--policy", "linucb", "--rounds", 10)
     assert answer.code == 0
     assert ESCAPE not in answer.out + answer.err
-    assert answer.err.splitlines()[0].startswith("uniform, seed 0: 10 rounds in ")
-    assert len(answer.err.splitlines()) == 2
+    rewards, first, _ = answer.err.splitlines()
+    assert rewards == "rewards: simulated from the profiles (the paper's model, tanh(s/4)), not from the file"
+    assert first.startswith("uniform, seed 0: 10 rounds in ")
     assert "linucb" in answer.out
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from command_line import Command
 
+from neuclust.presets import policy_config
+
 ARRAYS = {
     "arms": np.full((8, 2), 3.0),
     "rounds": np.ones((5, 2)),
@@ -54,10 +56,34 @@ def test_bad_options(call: Command, problem: Path, tmp_path: Path, options: list
     assert not (tmp_path / "out").exists()
 
 
-def test_unknown_problem_names_the_closest_first(call: Command) -> None:
-    answer = call("run", "--env", "cluster")
+@pytest.mark.parametrize(
+    ("options", "end"),
+    [
+        (["--env", "cluster"], "environment: no built-in problem 'cluster'; did you mean clusters?"),
+        (["--env", "Bump"], "no built-in problem 'Bump'; did you mean bump?"),
+        (["--env", "yelp"], "no built-in problem 'yelp'; did you mean yelp-twin or yelp-volatile?"),
+        (["--policy", "auto", "--set", "foo=1"], "no such setting; `neuclust policies auto` lists the "),
+        (["--policy", "linucb", "--set", "foo=1"], "no such setting; known: encoder.kind, encoder.rho, encoder."),
+        (["--policy", "cn_ucb"], "no policy 'cn_ucb'; did you mean cn-ucb?"),
+        (
+            ["--set", "clustering=3"],
+            "expected one setting, got a group of them; set one of its members: clustering.method, ",
+        ),
+    ],
+)
+def test_only_names_that_are_close_are_suggested(call: Command, options: list[str], end: str) -> None:
+    answer = call("run", *options, "--rounds", 1)
     assert answer.code == 2
-    assert "expected one of clusters, " in answer.err
+    assert end in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_the_settings_of_a_policy_are_listed_as_set_takes_them(call: Command) -> None:
+    listed = dict(line.split(maxsplit=1) for line in call("policies", "linucb").out.splitlines()[3:] if line.strip())
+    assert {key.strip(): value.strip() for key, value in listed.items()}["alpha"] == "1.0"
+    for key, value in listed.items():
+        policy_config("linucb", overrides={key: value.strip()})
+    assert "did you mean linucb?" in call("policies", "linucp").err
 
 
 def test_a_real_process_refuses_with_one_line(command: Command, problem: Path) -> None:
@@ -78,7 +104,7 @@ def test_a_folder_that_cannot_be_written_is_found_before_the_run(call: Command, 
     if os.geteuid() != 0:  # root may write anywhere
         (tmp_path / "shut").mkdir(mode=0o555)
         answer = call("run", "--data", problem, "--policy", "uniform", "--out", tmp_path / "shut/out")
-        assert (answer.code, "Permission denied" in answer.err) == (2, True)
+        assert (answer.code, "permission denied" in answer.err) == (2, True)
 
 
 def test_a_folder_with_other_things_is_no_place_for_a_policy(call: Command, problem: Path, tmp_path: Path) -> None:

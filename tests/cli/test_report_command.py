@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import subprocess
@@ -77,6 +78,26 @@ def test_a_store_gives_the_same_tables_as_its_runs(call: Command, folder: Path, 
         assert sorted(of_store.splitlines()) == sorted(of_runs.splitlines())
 
 
+def test_report_and_compare_give_one_verdict_on_a_sweep(call: Command, problem: Path, tmp_path: Path) -> None:
+    policies = "".join(f'[[policy]]\npolicy = "{name}"\n' for name in ("uniform", "lin-ts", "oracle"))
+    grid = '[[policy]]\npolicy = "linucb"\ngrid = { alpha = [0.8, 1.0, 1.3] }\n'
+    (tmp_path / "sweep.toml").write_text(
+        f'rounds = 20\nseeds = 10\n[[environment]]\ndata = "{problem}"\n{policies}{grid}'
+    )
+    out = tmp_path / "out"
+    assert call("sweep", tmp_path / "sweep.toml", "--out", out, "--engine", "inline", "-q").code == 0
+    assert call("report", out).code == 0
+    rows = list(csv.DictReader((out / "report" / "tables" / "small.csv").open()))
+    (compared,) = json.loads(call("compare", out, "--json", "-").out)["problems"]
+    titles = {(one["policy"], one["settings"]): one["title"] for one in compared["policies"]}
+    (best,) = [titles[row["policy"], row["settings"]] for row in rows if row["verdict"] == "best"]
+    shown = {titles[row["policy"], row["settings"]]: row["verdict"] for row in rows}
+    assert {name: verdict for name, verdict in shown.items() if verdict not in ("best", "reference")} == {
+        pair["title"]: pair["verdict"] for pair in compared["differences"] if pair["against"] == best
+    }
+    assert {"more regret", "noise"} <= set(shown.values()), shown
+
+
 def test_a_second_report_is_the_first_again(call: Command, folder: Path) -> None:
     kept = []
     for _ in range(2):
@@ -116,5 +137,5 @@ def test_a_file_in_the_place_of_the_report_is_refused(call: Command, folder: Pat
     (folder / "report").write_text("mine")
     answer = call("report", folder)
     assert answer.code == 2
-    assert "expected a folder, got the file" in answer.err
+    assert "report is no folder); name another place" in answer.err
     assert (folder / "report").read_text() == "mine"

@@ -264,7 +264,7 @@ def test_a_full_disk_is_said_and_more_room_is_enough(
     file, out = experiment(tmp_path, problem, seeds=3), small_disk / "out"
     answer = call("sweep", file, "--out", out, "--engine", "inline", "--quiet")
     assert answer.code == 65
-    assert "could not write it (No space left on device); the finished runs are kept" in answer.err
+    assert "could not write it (no room is left on its disk); make room" in answer.err
     kept = read_store(out)
     assert 0 < len(kept) < 12
     subprocess.run(["mount", "-o", "remount,size=4m", small_disk], check=True)

@@ -76,9 +76,13 @@ def test_rewards_and_offers_can_be_chosen() -> None:
 def test_an_unknown_name_is_answered_with_the_closest_first(wrong: str, first: str) -> None:
     with pytest.raises(ConfigError) as refusal:
         build_environment(wrong, slate_size=5, horizon=5, seed=0)
-    message = str(refusal.value)
-    assert message.startswith(f"environment: expected one of {first}, ")
-    assert all(name in message for name in ENVIRONMENTS)
+    assert str(refusal.value).startswith(f"environment: no built-in problem {wrong!r}; did you mean {first}")
+
+
+def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        build_environment("xyzzy", slate_size=5, horizon=5, seed=0)
+    assert str(refusal.value).endswith(f"expected one of {', '.join(ENVIRONMENTS)}")
 
 
 def test_replay_is_no_name_but_a_file_and_the_answer_says_how_to_make_it() -> None:

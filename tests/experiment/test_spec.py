@@ -95,7 +95,7 @@ def test_dots_without_quotes_and_tables_mean_the_same(tmp_path: Path) -> None:
         ('data = "tiny.npz"', 'data = "none.npz"', 7, "none.npz: expected a prepared .npz file"),
         ('data = "tiny.npz"', "", 6, "expected either env or data, got neither"),
         ('env = "clusters"', 'env = "clusters"\ndata = "tiny.npz"', 11, "expected either env or data, got both"),
-        ('env = "clusters"', 'env = "clustres"', 10, "expected one of movielens-twin"),
+        ('env = "clusters"', 'env = "clustres"', 10, "no built-in problem 'clustres'; did you mean clusters?"),
         ("arms_per_round = 50", 'slate_reward = "thresh"', 12, "thresh"),
         ('"neuclust"', '"neucluster"', 15, "no policy 'neucluster'; did you mean neuclust"),
         ('policy = "linucb"', 'preset = "default"', 21, "expected policy = NAME"),

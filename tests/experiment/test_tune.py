@@ -274,10 +274,15 @@ def test_params_are_read_and_replace_the_grid() -> None:
     assert parse_space("linucb", "default", ["alpha=0:2"]) == (Range("alpha", 0, 2, False, False),)
 
 
+def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> None:
+    assert parse_space("cn-ucb", "default", []) == parse_space("cn-ucb", "default", [], grid="paper")
+    with pytest.raises(ConfigError, match=r"not auto; add --param KEY=V1,V2 \(`neuclust policies auto` lists the keys"):
+        parse_space("auto", "default", [])
+
+
 @pytest.mark.parametrize(
     ("params", "grid", "message"),
     [
-        ([], None, "neither --param nor --grid"),
         (["alpha"], None, "expected key=v1,v2"),
         (["alpha="], None, "expected key=v1,v2"),
         (["alfa=1,2"], None, "--param alfa: no such setting; did you mean alpha"),

@@ -170,7 +170,8 @@ def test_five_seeds_are_told_to_be_too_few(record: MakeRecord) -> None:
         record(name, seed, regret + seed) for seed in range(5) for name, regret in (("a", 1.0), ("b", 100.0 + seed))
     ]
     found = only(compare(runs))
-    assert found.pairs[0].verdict == "noise"
+    assert found.pairs[0].verdict == "too few seeds"
+    assert any(note.startswith("Too few seeds to show any difference, however large: b and a") for note in found.notes)
     assert any(
         "No difference can be told from these 5 seeds: 5 pairs can never give p < 0.05 in a two-sided Wilcoxon test; "
         "6 seeds could." in note
@@ -202,7 +203,7 @@ def test_equal_policies_are_called_identical_and_one_seed_has_no_interval(record
     pair = only(compare(same)).pairs[0]
     assert (pair.verdict, pair.p, pair.interval) == ("identical", 1.0, (0.0, 0.0))
     single = only(compare([record("a", 0, 1.0), record("b", 0, 2.0)]))
-    assert (single.pairs[0].interval, single.pairs[0].verdict) == (None, "noise")
+    assert (single.pairs[0].interval, single.pairs[0].verdict) == (None, "too few seeds")
     assert "this 1 seed: 1 pair can never" in " ".join(single.notes)
 
 

@@ -96,8 +96,8 @@ def test_the_table_is_sorted_and_says_its_verdicts_in_words(record: MakeRecord) 
     assert [(row[0], row[2], row[3], row[4]) for row in rows] == [
         ("oracle", "0.000 ± 0.000", "-11.00 ± 0.58", "knows the truth: a yardstick, no rival"),
         ("neuclust", "11.00 ± 0.58", "–", "least regret"),
-        ("cn-ucb", "11.50 ± 1.26", "+0.500 ± 1.803", "within noise of neuclust"),
-        ("uniform", "41.00 ± 0.58", "+30.00 ± 0.58", "worse than neuclust"),
+        ("cn-ucb", "11.50 ± 1.26", "+0.500 ± 1.803", "too few seeds to tell from neuclust"),
+        ("uniform", "41.00 ± 0.58", "+30.00 ± 0.58", "too few seeds to tell from neuclust"),
     ]
     assert rows[1][5:7] == ["24.80 ± 0.46", "16.00"]
     assert rows[1][7] == "69.00 ± 0.58 best: 80.00"
@@ -107,13 +107,14 @@ def test_the_table_is_sorted_and_says_its_verdicts_in_words(record: MakeRecord) 
 def test_the_page_says_what_was_found_and_how_to_get_it_again(record: MakeRecord) -> None:
     text = page_of(some_runs(record), title="A & B")
     assert "<h1>A &amp; B</h1>" in text
-    assert "neuclust has the least expected regret, 11.00 ± 0.58; within noise of it: cn-ucb." in text
+    assert "neuclust has the least expected regret, 11.00 ± 0.58; not told from it: cn-ucb, uniform." in text
     assert "One hidden spot on the sphere is good" in text
     assert "12 runs of 4 policies on 1 problem" in text
     assert "--env bump --rounds 100 --slate-size 5 --policy oracle --policy neuclust" in text
     assert "Runs: neuclust 0.1.0." in text
     assert re.search(r"Python 3\.\d+\.\d+, torch \d\S*, numpy \d", text)
     assert "even a perfect policy pays the floor" in text
+    assert "The floor is an expectation: a single run scatters about it and can fall below it" in text
 
 
 def test_every_picture_is_inside_and_beside_the_page(record: MakeRecord, tmp_path: Path) -> None:
@@ -217,12 +218,12 @@ def test_a_crowd_is_drawn_in_part_and_the_page_says_so(record: MakeRecord) -> No
 
 def test_unequal_seeds_are_never_called_worse_without_reason(record: MakeRecord) -> None:
     apart = [record("a", 0, 10.0), record("b", 5, 12.0)]
-    assert Outline(page_of(apart)).rows[2][3:5] == ["–", "no seed in common with a"]
+    assert Outline(page_of(apart)).rows[2][3:5] == ["–", "no common seeds with a"]
     single = [record("a", 0, 10.0), record("b", 0, 12.0)]
-    assert Outline(page_of(single)).rows[2][3:5] == ["+2.00", "one seed: cannot say"]
-    ahead = [record("a", seed, regret) for seed, regret in enumerate((20.0, 20.0, 1.0, 1.0))]
-    ahead += [record("b", seed, 18.0) for seed in (0, 1)]
-    assert Outline(page_of(ahead)).rows[2][3:5] == ["-2.00 ± 0.00", "ahead of a on the seeds both played"]
+    assert Outline(page_of(single)).rows[2][3:5] == ["+2.00", "too few seeds to tell from a"]
+    ahead = [record("a", seed, regret) for seed, regret in enumerate([20.0] * 6 + [1.0] * 6)]
+    ahead += [record("b", seed, 18.0) for seed in range(6)]
+    assert Outline(page_of(ahead)).rows[2][3:5] == ["-2.00 ± 0.00", "less regret than a on the seeds both played"]
 
 
 def test_paper_files_are_one_column_wide_with_fonts_inside(record: MakeRecord) -> None:
@@ -250,7 +251,7 @@ def test_the_floor_is_a_dashed_line_in_its_place(record: MakeRecord) -> None:
     (axes,) = next(picture.figure for picture in pictures(problem) if picture.name == "clipped").axes
     (floor,) = [line for line in axes.lines if list(line.get_xdata()) == [16.0, 16.0]]
     assert floor.get_linestyle() == "--"
-    assert [text.get_text() for text in axes.texts] == ["floor 16.00"]
+    assert [text.get_text() for text in axes.texts] == ["floor 16.00, on average"]
 
 
 def test_shares_rank_clusters_in_each_run_by_itself() -> None:

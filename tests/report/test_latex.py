@@ -42,12 +42,17 @@ def test_rows_hold_means_errors_and_the_floor(record: MakeRecord) -> None:
         "linucb", r"$11.00 \pm 0.58$", "best", r"$24.80 \pm 0.46$", "16.00", r"$69.00 \pm 0.58$", "2.00",
     ]  # fmt: skip
     assert alike[:3] == ["cn-ucb paper", r"$11.50 \pm 1.26$", r"$+0.500 \pm 1.803^{*}$"]
-    assert worse[2] == r"$+30.00 \pm 0.58$"
+    assert worse[2] == r"$+30.00 \pm 0.58^{*}$", "three seeds tell nothing"
+
+
+def test_no_star_where_the_seeds_tell_a_difference(record: MakeRecord) -> None:
+    records = [record(name, seed, regret + seed) for seed in range(6) for name, regret in (("a", 1.0), ("b", 9.0))]
+    assert rows_of(table_of(records))[2][2] == r"$+8.00 \pm 0.00$"
 
 
 def test_one_seed_has_no_error(record: MakeRecord) -> None:
     _, _, other = rows_of(table_of([record("a", 0, 10.0), record("b", 0, 12.0)]))
-    assert other[1:3] == ["$12.00$", "$+2.00$"]
+    assert other[1:3] == ["$12.00$", "$+2.00^{*}$"]
 
 
 def test_comments_stay_on_their_line(record: MakeRecord) -> None:

@@ -13,8 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuclust.experiment.records import RunRecord
+from neuclust.report.compare import compare
 from neuclust.report.groups import Estimate, estimate, problems
-from neuclust.report.tables import csv_table, is_within_noise, number, summaries, text_table, with_error
+from neuclust.report.tables import (
+    csv_table,
+    floor_note,
+    is_within_noise,
+    number,
+    summaries,
+    text_table,
+    with_error,
+)
 
 MakeRecord = Callable[..., RunRecord]
 
@@ -35,7 +44,7 @@ def test_rows_are_sorted_by_regret_and_paired_with_the_best_learner(record: Make
     runs = [record(policy, seed, regret) for policy, values in regrets.items() for seed, regret in enumerate(values)]
     (summary,) = summaries(runs)
     assert [row.policy for row in summary.rows] == ["oracle", "linucb", "uniform"]
-    assert [row.verdict for row in summary.rows] == ["reference", "best", "worse"]
+    assert [row.verdict for row in summary.rows] == ["reference", "best", "too few seeds"]
     gaps = np.array([29.0, 38.0, 47.0])  # seed by seed, not of the means
     difference = summary.rows[2].difference
     assert difference is not None
@@ -59,22 +68,52 @@ def test_noise_is_under_two_standard_errors(mean: float, error: float, noise: bo
 
 def test_noise_is_said_in_words(record: MakeRecord) -> None:
     regrets = {
-        "a": [10.0, 12.0, 11.0, 9.0, 13.0],
-        "b": [12.0, 10.0, 11.5, 11.0, 12.0],
-        "c": [50.0, 51.0, 52.0, 50.0, 51.0],
+        "a": [10.0, 12.0, 11.0, 9.0, 13.0, 10.5, 11.5, 12.5],
+        "b": [12.0, 10.0, 11.5, 11.0, 12.0, 11.0, 10.0, 13.5],
+        "c": [50.0, 51.0, 52.0, 50.0, 51.0, 53.0, 51.5, 52.5],
     }
     runs = [record(policy, seed, regret) for policy, values in regrets.items() for seed, regret in enumerate(values)]
     text = text_table(runs)
-    assert "(within noise)" in next(line for line in text.splitlines() if line.strip().startswith("b "))
-    assert "(within noise)" not in next(line for line in text.splitlines() if line.strip().startswith("c "))
-    assert "Within noise of a (less than 2 standard errors apart): b" in text
+    assert "(noise)" in next(line for line in text.splitlines() if line.strip().startswith("b "))
+    assert "(" not in next(line for line in text.splitlines() if line.strip().startswith("c "))
+    assert "Noise, no difference to a shown: b (two-sided Wilcoxon" in text
+    assert "Holm's correction over the 3 differences" in text
+
+
+def test_few_seeds_tell_nothing_and_the_table_says_how_many_could(record: MakeRecord) -> None:
+    runs = [record(name, seed, regret + seed) for seed in range(5) for name, regret in (("a", 1.0), ("b", 100.0))]
+    assert "No difference can be told from these 5 seeds" in text_table(runs)
+    assert "6 seeds could" in text_table(runs)
+    assert "(too few seeds)" in text_table(runs)
+
+
+def test_the_table_has_the_verdicts_of_the_comparison(record: MakeRecord) -> None:
+    runs = []
+    for seed in range(9):
+        wave = (-1) ** seed * (1 + seed / 10)
+        shifts = {"a": 0.0, "b": 0.3 * wave, "c": 5.0, "d": 0.0, "e": 0.1 + wave / 20}
+        runs += [record(name, seed, 10.0 + seed % 4 + shift) for name, shift in shifts.items()]
+    runs += [record("f", 90, 99.0), record("oracle", 0, 0.0)]
+    (summary,), (comparison,) = summaries(runs), compare(runs)
+    best = next(row.policy for row in summary.rows if row.verdict == "best")
+    rows = {row.policy: row.verdict for row in summary.rows if row.verdict not in ("best", "reference")}
+    assert rows == {pair.title: pair.verdict for pair in comparison.pairs if pair.against == best}
+    assert {"noise", "more regret", "no common seeds"} <= set(rows.values())
+
+
+def test_an_oracle_below_the_floor_is_explained(record: MakeRecord) -> None:
+    note = floor_note(139.75, 1000)
+    assert "139.8, is an expectation" in note
+    assert "scatters about it, by up to about ±11 here (one standard deviation), and can fall below it" in note
+    assert "a floor of 0" in floor_note(0.0, 1000)
+    assert floor_note(16.0, 100) in text_table([record("oracle", 0, 0.0, clipped_regret=11.0)])
 
 
 def test_the_floor_stands_beside_clipped_regret_and_under_the_table(record: MakeRecord) -> None:
     text = text_table([record("linucb", 0, 10.0)])
     row = next(line for line in text.splitlines() if "linucb" in line)
     assert "24.00   16.00" in row
-    assert "clipped regret never falls below its floor of 16.00 for a perfect policy" in text
+    assert "The floor of clipped regret, 16.00, is an expectation" in text
     assert "1.25 + 0.50" in row
 
 
@@ -113,7 +152,7 @@ def test_csv_holds_full_precision_and_blanks(record: MakeRecord) -> None:
     assert first["expected_regret_se"] == first["difference_to_best"] == ""
     assert float(second["difference_to_best"]) == 2.0 - 1 / 3
     assert float(second["expected_regret_se"]) == pytest.approx(0.5)
-    assert second["verdict"] == "one seed"
+    assert second["verdict"] == "too few seeds"
 
 
 def test_nothing_gives_no_table() -> None:

@@ -73,6 +73,7 @@ def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
     chosen, realised = trace.true_means[row], trace.slate_rewards[row]
     for score in round_scores(run.environment, batch.dealer.truths, chosen, realised):
         tally.add(score)
+    tally.arm_successes = float(trace.arm_rewards[row].sum())
     tally.mark()  # an interrupted run ends off the grid
     if batch.clustered:
         tally.chosen_clusters.extend(trace.clusters[row].tolist())

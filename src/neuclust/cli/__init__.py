@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
+from pathlib import Path
+from typing import NoReturn
 
-from neuclust.errors import NeuclustError
+from neuclust.errors import DataError, NeuclustError, not_written
 
 STOPPED = 130  # 128 + SIGINT, as a shell reports it
+STDOUT = Path("the standard output")
 
 
 def main() -> None:
@@ -33,6 +37,18 @@ def main() -> None:
     except SystemExit:
         _flush()
         raise
+    except OSError as error:
+        _refuse_place(error)
+
+
+def _refuse_place(error: OSError) -> NoReturn:
+    """A place that failed in the middle of the work, in one sentence; what names no place is a traceback."""
+    _flush()
+    if error.filename is None and error.errno != errno.ENOSPC:
+        raise error
+    place = STDOUT if error.filename is None else Path(os.fsdecode(error.filename))  # whoever writes a file names it
+    _say(f"neuclust: {not_written(place, error)}")
+    sys.exit(DataError.exit_code)
 
 
 def _say(text: str) -> None:
@@ -41,11 +57,15 @@ def _say(text: str) -> None:
 
 
 def _flush() -> None:
-    """Meet a closed pipe here and not in the interpreter's shutdown, which would complain."""
+    """Meet a closed pipe or a full disk here and not in the interpreter's shutdown, which would complain."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         _close_quietly()
+    except OSError as error:
+        _close_quietly()
+        _say(f"neuclust: {not_written(STDOUT, error)}")
+        sys.exit(DataError.exit_code)
 
 
 def _close_quietly() -> None:

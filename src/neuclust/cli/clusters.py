@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neuclust.cli.outputs import STDOUT, Outputs, check_outputs
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,7 +34,7 @@ def clusters(
     from neuclust.parts.cluster_choice import CRITERIA, choose_clusters
 
     if choose not in CRITERIA:
-        raise ConfigError(f"--choose: expected one of {', '.join(CRITERIA)}, got {choose!r}")
+        raise ConfigError(f"--choose: {one_of(choose, CRITERIA)}")
     import sys
     from json import dumps
 

@@ -32,7 +32,7 @@ def compare(
 
     Prints the Wilcoxon signed-rank test with Holm's correction and a bootstrap interval for every difference.
     """
-    from neuclust.cli.folders import say_bad
+    from neuclust.cli.folders import require_file, say_bad
     from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.records import write_text
     from neuclust.experiment.store import read_records
@@ -40,8 +40,9 @@ def compare(
     from neuclust.report.compare_tables import compare_document, csv_pairs
 
     outputs = Outputs(json=json)
-    for file in (outputs.json, None if csv is None else str(csv)):
-        check_outputs(Outputs(json=file))
+    check_outputs(outputs)
+    if csv is not None:
+        require_file("--csv", csv)
     found = read_records(records, on_bad=say_bad)
     comparisons = compare_records(list(found.values()), confidence=confidence, baseline=baseline)
     if csv is not None:

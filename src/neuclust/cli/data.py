@@ -10,7 +10,7 @@ import typer
 from neuclust.cli import data_prepare, data_replay
 from neuclust.cli.folders import require_writable
 from neuclust.cli.progress import bar
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, writing
 
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
 generate = typer.Typer(help="Write raw files of any size, for load tests.", no_args_is_help=True)
@@ -76,7 +76,7 @@ def generate_movielens(
     from neuclust.data.generate import generate_movielens as write
 
     require_writable("--out", out)
-    with bar("ratings.csv", ratings, unit="rows") as show:
+    with bar("ratings.csv", ratings, unit="rows") as show, writing(out):
         write(ratings, out, seed, lambda done: show(done, None))
     typer.echo(f"wrote {out / 'ratings.csv'} ({ratings:,} ratings) and {out / 'movies.csv'}")
 
@@ -92,7 +92,7 @@ def generate_yelp(
     from neuclust.data.generate import generate_yelp as write
 
     require_writable("--out", out)
-    with bar("review.json", reviews, unit="rows") as show:
+    with bar("review.json", reviews, unit="rows") as show, writing(out):
         write(reviews, out, seed, text_length, lambda done: show(done, None))
     typer.echo(f"wrote {out / 'review.json'} ({reviews:,} reviews) and {out / 'business.json'}")
 

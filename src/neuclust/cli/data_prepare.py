@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuclust.cli.folders import require_writable
+from neuclust.cli.folders import require_parent
 from neuclust.cli.progress import bar
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, writing
 
 if TYPE_CHECKING:
     from neuclust.data.dataset import ProfileDataset
@@ -120,7 +120,8 @@ def movielens(
     rating_file, movie_file = movielens_files(ratings, movies, archive)
     with bar(rating_file.label, rating_file.size) as show:
         dataset, report = prepare_movielens(rating_file, movie_file, options, lambda done: show(done, None))
-    dataset.save(out)
+    with writing(out):
+        dataset.save(out)
     echo_ratings(report)
     echo_written(out, dataset, "users" if arms is Arms.USERS else "movies", "movies" if arms is Arms.USERS else "users")
 
@@ -190,7 +191,8 @@ def yelp(
     business_file, review_file = _yelp_files(business, review, tar)
     with bar(review_file.label, review_file.size) as show:
         dataset, report = prepare_yelp(business_file, review_file, options, lambda done: show(done, None))
-    dataset.save(out)
+    with writing(out):
+        dataset.save(out)
     typer.echo(
         f"read {report.businesses:,} businesses ({report.restaurants:,} restaurants kept) and "
         f"{report.reviews_read:,} reviews ({report.reviews_kept:,} by the {report.users:,} users dealt)"
@@ -231,9 +233,7 @@ def check_out(out: Path) -> None:
     """Refuse what cannot be written, before anything is read."""
     if out.suffix != ".npz":
         raise ConfigError(f"--out: expected a file named .npz, got {out}; raw files are never overwritten")
-    if out.is_dir():
-        raise ConfigError(f"--out: expected a file, got the folder {out}; name a file in it")
-    require_writable("--out", out.parent)
+    require_parent("--out", out)
 
 
 def echo_ratings(report: MovieLensReport) -> None:

@@ -26,6 +26,7 @@ from neuclust.cli.data_prepare import (
     movielens_files,
 )
 from neuclust.cli.progress import bar
+from neuclust.errors import writing
 
 
 class Split(enum.StrEnum):
@@ -89,7 +90,8 @@ def replay(
     rating_file, movie_file = movielens_files(ratings, movies, archive)
     with bar(rating_file.label, rating_file.size) as show:
         dataset, report = prepare_replay(rating_file, movie_file, options, lambda done: show(done, None))
-    dataset.save(out)
+    with writing(out):
+        dataset.save(out)
     echo_ratings(report.reading)
     fewest, median, most = report.arms_a_round
     typer.echo(

@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import typer
 
 
-def policies() -> None:
-    """List the policies and their presets."""
+def policies(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME[:PRESET]", help="One policy: every setting, for --set.", show_default=False),
+    ] = None,
+) -> None:
+    """List the policies and their presets, or the settings of one."""
     from neuclust.presets import POLICIES
 
+    if name is not None:
+        _settings(name)
+        return
     rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in POLICIES.values()]
     _print_rows(("policy", "what it does", "presets"), rows)
+
+
+def _settings(name: str) -> None:
+    from neuclust.configuration import entries
+    from neuclust.presets import policy_config
+
+    policy, _, preset = name.partition(":")
+    values = entries(policy_config(policy, preset or "default"))
+    _print_rows(("setting", "value"), [(key, _shown(value)) for key, value in values.items()])
+
+
+def _shown(value: object) -> str:
+    """A value as --set would take it."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def envs() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuclust.cli.folders import require_file, require_writable
 from neuclust.errors import ConfigError
 from neuclust.experiment.records import RunRecord, write_runs, write_text
 
@@ -45,40 +45,21 @@ def check_outputs(outputs: Outputs) -> None:
         raise ConfigError(f"--plot: expected a file named .png or .svg, got {outputs.plot}; rename it")
     for option, file in (("--json", outputs.json_file), ("--plot", outputs.plot)):
         if file is not None:
-            _check_file(option, file)
+            require_file(option, file)
     if outputs.save is not None:
         _check_save(outputs.save)
     if outputs.out is not None:
-        _check_folder("--out", outputs.out, make=True)
-
-
-def _check_file(option: str, file: Path) -> None:
-    if file.is_dir():
-        raise ConfigError(f"{option}: expected a file, got the folder {file}; name a file in it")
-    _check_folder(option, file.parent)
-
-
-def _check_folder(option: str, folder: Path, make: bool = False) -> None:
-    try:
-        if make:
-            folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise ConfigError(
-            f"{option}: expected a folder that can be written, got {folder} ({error.strerror}); name another"
-        ) from None
+        require_writable("--out", outputs.out, make=True)
 
 
 def _check_save(folder: Path) -> None:
     from neuclust.persistence import MANIFEST, TENSORS
 
+    require_writable("--save", folder.absolute().parent)
     if folder.exists():
         if not folder.is_dir() or not {entry.name for entry in folder.iterdir()} <= {MANIFEST, TENSORS}:
             raise ConfigError(f"--save: expected a new folder or an earlier save, got {folder}; name another one")
-        _check_folder("--save", folder)
-    nearest = next(parent for parent in folder.absolute().parents if parent.exists())
-    _check_folder("--save", nearest)
+        require_writable("--save", folder)
 
 
 def keep(outputs: Outputs, records: Sequence[RunRecord]) -> Path | None:

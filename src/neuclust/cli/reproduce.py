@@ -10,7 +10,7 @@ import typer
 
 from neuclust.cli.folders import require_writable
 from neuclust.cli.run import limit_threads
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from neuclust.experiment.reproduction import Scale, Study
@@ -114,7 +114,7 @@ def _study(name: str) -> Study:
     from neuclust.experiment.reproduction import STUDIES
 
     if name not in STUDIES:
-        raise ConfigError(f"expected one of {', '.join(STUDIES)}, got {name!r}; name one of the paper's data sets")
+        raise ConfigError(f"{one_of(name, STUDIES)}; name one of the paper's data sets")
     return STUDIES[name]
 
 

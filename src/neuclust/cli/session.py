@@ -9,11 +9,12 @@ from pathlib import Path
 from neuclust.cli.console import Reporter, make_reporter, print_tables
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs, draw, keep
-from neuclust.errors import NeuclustError
+from neuclust.errors import NeuclustError, writing
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Plan
+from neuclust.experiment.plan import Plan, rewards_sentence
 from neuclust.experiment.records import RunRecord, runs_document
 from neuclust.experiment.run import RunLabel, run
+from neuclust.report.unpaid import unpaid_notes
 
 STOPPED = 130  # 128 + SIGINT, as a shell reports it
 
@@ -24,6 +25,8 @@ def execute(plan: Plan, outputs: Outputs, quiet: bool, device: str | None = None
     if any(contestant.clustering is not None for contestant in plan.contestants):
         import sklearn.cluster  # noqa: F401  # loaded here, or the first run's clock would count it
     reporter = make_reporter(plan.size, quiet)
+    if not quiet:
+        reporter.say(rewards_sentence(plan.rewards, plan.problem.name))
     records: list[RunRecord] = []
     try:
         with patient_interrupt(lambda: reporter.say(ONE_MORE_ROUND)) as stopped:
@@ -38,6 +41,8 @@ def execute(plan: Plan, outputs: Outputs, quiet: bool, device: str | None = None
     finally:
         reporter.close()
     _conclude(outputs, records)
+    for note in unpaid_notes(records):
+        reporter.say(f"warning: {note}")
     if not stopped():
         return 0
     reporter.say(stopped_sentence(records, outputs.run_files))
@@ -68,7 +73,8 @@ def _play(
         if earlier is not None:
             reporter.say(f"Earlier results of this folder are kept as {earlier}.")
         if outputs.save is not None and (left == 0 or stopped()):
-            policy.save(outputs.save)
+            with writing(outputs.save):
+                policy.save(outputs.save)
 
 
 def _play_at_once(
@@ -103,6 +109,7 @@ def _label(plan: Plan, contestant: Contestant) -> RunLabel:
         clusters=contestant.clusters,
         settings=contestant.settings,
         problem=plan.problem.options,
+        rewards=plan.rewards,
     )
 
 

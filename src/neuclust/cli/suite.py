@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuclust.cli.folders import require_writable
 from neuclust.cli.run import limit_threads
+from neuclust.errors import writing
 
 if TYPE_CHECKING:
     from neuclust.experiment.suite import SuiteInputs, SuiteProblem
@@ -55,6 +57,7 @@ def suite(
     folder = out or Path("results") / ("suite-quick" if quick else "suite")
     chosen = make_engine(engine, workers, None)
     contestants = parse_contestants(policy or _default_policies(quick), settings=set_ or ())
+    require_writable("--out", folder)
     open_store(folder, make=True)
     inputs = _inputs(data, folder, problem or ())
     problems = chosen_problems(problem or (), inputs)
@@ -99,7 +102,8 @@ def _prepare_replay(raw: Path, prepared: Path) -> None:
     from neuclust.data.replay import ReplayOptions, prepare_replay
 
     files = movielens_files(raw / "ratings.csv", raw / "movies.csv", None)
-    prepare_replay(*files, ReplayOptions())[0].save(prepared)
+    with writing(prepared):
+        prepare_replay(*files, ReplayOptions())[0].save(prepared)
 
 
 def _say_left_out(asked: list[str] | tuple[()], played: tuple[SuiteProblem, ...]) -> None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuclust.cli.folders import require_writable
 from neuclust.cli.run import limit_threads
 
 if TYPE_CHECKING:
     from neuclust.experiment.engines import Engine
+    from neuclust.experiment.spec import SweepSpec
     from neuclust.experiment.sweep import Standing
     from neuclust.experiment.tasks import Task
 
@@ -48,7 +50,18 @@ def sweep(
     if dry_run:
         _list(folder, tasks, retry_failed)
         return
+    require_writable("--out", folder)
+    if not quiet:
+        _say_rewards(spec)
     raise typer.Exit(execute(folder, tasks, chosen, retry_failed, quiet))
+
+
+def _say_rewards(spec: SweepSpec) -> None:
+    """Whose rewards are played, one line a problem."""
+    from neuclust.experiment.plan import rewards_sentence
+
+    for problem, source in zip(spec.problems, spec.rewards, strict=True):
+        typer.echo(f"{problem.name}: {rewards_sentence(source, problem.name)}", err=True)
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
@@ -127,6 +140,10 @@ def _print_tables(folder: Path, after: Standing) -> None:
     """The table of the runs of this experiment, whatever else the folder holds."""
     from neuclust.cli.console import print_tables
     from neuclust.experiment.store import read_store
+    from neuclust.report.unpaid import unpaid_notes
 
     keys = {task.key for task in after.held}
-    print_tables(list(read_store(folder, keys=keys).values()))
+    records = list(read_store(folder, keys=keys).values())
+    print_tables(records)
+    for note in unpaid_notes(records):
+        typer.echo(f"warning: {note}", err=True)

@@ -56,7 +56,10 @@ def tune(
         ),
     ] = None,
     grid: Annotated[
-        str | None, typer.Option(metavar="paper", help="The paper's settings.", rich_help_panel=SEARCH)
+        str | None,
+        typer.Option(
+            metavar="paper", help="The paper's settings; the default without --param.", rich_help_panel=SEARCH
+        ),
     ] = None,
     trials: Annotated[
         int,

@@ -14,12 +14,14 @@ from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs
 from neuclust.cli.session import ONE_MORE_ROUND, STOPPED
 from neuclust.experiment.held_out import Split, split_problem
+from neuclust.experiment.plan import rewards_sentence
 from neuclust.experiment.records import write_text
 from neuclust.experiment.trials import TrialResult
 from neuclust.experiment.tune import Tuning, TuningPlan, Watch, tune
 from neuclust.report.compare import Comparison, compare
 from neuclust.report.compare_tables import comparison_json, print_comparison
 from neuclust.report.tables import number
+from neuclust.report.unpaid import unpaid_notes
 
 SCHEMA = 1
 RESULT = "tune.json"
@@ -31,6 +33,9 @@ def execute(plan: TuningPlan, outputs: Outputs, quiet: bool) -> int:
     split = split_problem(plan.problem)
     check_outputs(outputs)
     reporter = make_reporter(plan.most_runs, quiet)
+
+    if not quiet:
+        reporter.say(rewards_sentence(split.rewards, plan.problem.name))
 
     def say_trial(result: TrialResult) -> None:
         if not quiet:
@@ -51,6 +56,8 @@ def execute(plan: TuningPlan, outputs: Outputs, quiet: bool) -> int:
         sys.stdout.write(document)
     elif outputs.json is None:
         _print(plan, split, tuning, comparison)
+    for note in unpaid_notes(tuning.report):
+        reporter.say(f"warning: {note}")
     if tuning.stopped:
         reporter.say(stopped_sentence(tuning, outputs.out))
     return STOPPED if tuning.stopped else 0

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuclust.data.raw import zip_member
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import ConfigError, DataError, one_of
 
 PUBLISHER = "https://files.grouplens.org/datasets/movielens"
 YELP_PAGE = "https://business.yelp.com/data/resources/open-dataset/"
@@ -81,7 +81,7 @@ def find_source(name: str) -> Source:
             "`neuclust data prepare yelp --tar yelp_dataset.tar --out yelp.npz`"
         )
     if name not in SOURCES:
-        raise ConfigError(f"expected one of {', '.join(SOURCES)} or yelp, got {name!r}")
+        raise ConfigError(one_of(name, [*SOURCES, "yelp"]))
     return SOURCES[name]
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 from neuclust.data.dataset import ProfileDataset
@@ -19,7 +18,7 @@ from neuclust.environments import beyond, movielens, synthetic
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.rewards import SlateReward, parse_reward
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, suggestion
 
 TWIN_ROUNDS = 6000
 OFFERED = 500  # arms a round of the synthetic problems, unless told otherwise
@@ -69,7 +68,7 @@ def build_environment(
     if name == "replay":
         raise ConfigError(REPLAY_ADVICE)
     if name not in ENVIRONMENTS:
-        raise ConfigError(f"environment: expected one of {', '.join(_closest_first(name))}, got {name!r}")
+        raise ConfigError(f"environment: no built-in problem {name!r}; {suggestion(name, ENVIRONMENTS)}")
     if isinstance(reward, str):
         reward = parse_reward(reward, slate_size)
     if dataset is not None and not ENVIRONMENTS[name].takes_data:
@@ -81,10 +80,6 @@ def build_environment(
 def takes_data(name: str) -> bool:
     """Whether the named problem is made of a prepared MovieLens file where one is given."""
     return name in ENVIRONMENTS and ENVIRONMENTS[name].takes_data
-
-
-def _closest_first(name: str) -> list[str]:
-    return sorted(ENVIRONMENTS, key=lambda known: -SequenceMatcher(None, name.lower(), known).ratio())
 
 
 @lru_cache(maxsize=2)

@@ -21,6 +21,8 @@ from neuclust.kernels.poisson_binomial import pmf
 LARGEST_ENUMERATED_SLATE = 16  # 2^16 reward vectors are checked in well under a second
 TOLERANCE = 1e-9
 
+DEFAULT_FRACTION = 0.8  # the paper's
+DEFAULT_REWARD = f"threshold:{DEFAULT_FRACTION:g}"
 REWARD_FORMS = "threshold, threshold:FRACTION, mean, product, at-least-one or table:V0,V1,...,VK"
 
 
@@ -71,7 +73,7 @@ class SlateReward:
         return float(ideal @ self._shortfall @ played)
 
 
-def threshold(slate_size: int, fraction: float = 0.8) -> SlateReward:
+def threshold(slate_size: int, fraction: float = DEFAULT_FRACTION) -> SlateReward:
     """1 when at least k = ⌈fraction · K⌉ arms were rewarded, else 0 (the paper: 80 %)."""
     if not 0.0 < fraction <= 1.0:
         raise ConfigError(f"threshold reward: expected a fraction in (0, 1], got {fraction}; 0.8 is the paper's")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, one_of
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally
 from neuclust.experiment.tasks import Task, play
@@ -56,7 +56,7 @@ Engine = Callable[[Sequence[Task], Watch], Iterator[Outcome]]
 def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
     """The engine of this name; `workers` None = one for each core at hand, on Ray one for each of its cores."""
     if name not in ENGINES:
-        raise ConfigError(f"--engine: expected one of {', '.join(ENGINES)}, got {name!r}")
+        raise ConfigError(f"--engine: {one_of(name, ENGINES)}")
     if address is not None and name != "ray":
         raise ConfigError(f"--address: expected none with --engine {name}, got {address!r}; it is for --engine ray")
     if name == "inline":

@@ -10,7 +10,7 @@ from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
 from neuclust.environments.slates import RoundScore, SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.experiment.plan import DEFAULT_ROUNDS, Problem, open_problem
+from neuclust.experiment.plan import DEFAULT_ROUNDS, Problem, RewardSource, open_problem, reward_source
 
 
 class LaterRounds:
@@ -50,6 +50,7 @@ class Split:
     report: Callable[[int], LaterRounds]
     note: str
     report_label: Mapping[str, str] = field(default_factory=dict)  # where reports are not those of `neuclust run`
+    rewards: RewardSource = "built-in"
 
 
 def split_problem(problem: Problem) -> Split:
@@ -77,6 +78,7 @@ def _split_in_time(problem: Problem, dataset: ProfileDataset | None, rounds: int
         lambda seed: LaterRounds(twice(seed), rounds),
         lambda seed: LaterRounds(once(seed), 0),
         f"tuned on rounds {rounds + 1} to {2 * rounds}, reported on rounds 1 to {rounds}",
+        rewards=reward_source(problem, dataset),
     )
 
 
@@ -93,6 +95,7 @@ def _split_records(problem: Problem, dataset: ProfileDataset, offers: Offers, ro
         f"tuned on {rounds} of the later {len(dataset.rounds) - half} recorded rounds, reported on {rounds} of the "
         f"earlier {half}",
         {"recorded_rounds": "earlier half"},
+        rewards="replayed",
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment, takes_data
@@ -14,6 +15,7 @@ from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
 
+RewardSource = Literal["built-in", "simulated", "replayed"]
 DEFAULT_ENV = "movielens-twin"
 DEFAULT_ROUNDS = 1000
 
@@ -59,6 +61,7 @@ class Plan:
     seeds: tuple[int, ...]
     rounds: int
     environment: Callable[[int], SlateEnvironment]
+    rewards: RewardSource = "built-in"
 
     @property
     def size(self) -> int:
@@ -76,12 +79,30 @@ def make_plan(problem: Problem, contestants: Sequence[Contestant], seeds: Sequen
     """Open the problem and try every contestant on it; whatever cannot work is refused here."""
     if problem.slate_reward is not None:
         parse_reward(problem.slate_reward, problem.slate_size)
-    environment_of, rounds = open_problem(problem)
+    dataset = None if problem.data is None else load_dataset(problem.data)
+    environment_of, rounds = open_problem(problem, dataset)
     first = environment_of(seeds[0])
     for contestant in contestants:
         contestant.check(first)
         contestant.build(first, seeds[0])
-    return Plan(problem, tuple(contestants), tuple(seeds), rounds, environment_of)
+    return Plan(problem, tuple(contestants), tuple(seeds), rounds, environment_of, reward_source(problem, dataset))
+
+
+def reward_source(problem: Problem, dataset: ProfileDataset | None) -> RewardSource:
+    """Whose rewards are played: those of a problem of the catalogue, of the paper's model, or of the file itself."""
+    if dataset is None or takes_data(problem.env):
+        return "built-in"
+    return "simulated" if dataset.offers is None else "replayed"
+
+
+def rewards_sentence(source: str, name: str) -> str:
+    """Whose rewards are played on the problem of this name; nothing where a record does not say."""
+    words = {
+        "built-in": f"rewards: of the built-in problem {name}",
+        "simulated": "rewards: simulated from the profiles (the paper's model, tanh(s/4)), not from the file",
+        "replayed": "rewards: the file's own, replayed",
+    }
+    return words.get(source, "")
 
 
 def open_problem(

@@ -11,7 +11,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from neuclust.errors import DataError
+from neuclust.errors import DataError, writing
 
 SCHEMA = 1
 
@@ -52,6 +52,8 @@ class RunRecord:
     settings: Mapping[str, str] = field(default_factory=dict)
     problem: Mapping[str, str | int | None] = field(default_factory=dict)
     version: str = ""
+    rewards: str = ""  # whose were played: built-in, simulated or replayed; empty where nobody said
+    arm_successes: float = 0.0  # the sum of the arm rewards that were seen
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers, strings, lists and objects, ready for `json.dumps`."""
@@ -80,15 +82,21 @@ def write_runs(path: Path, records: Sequence[RunRecord]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; an error of the system names the file."""
+    with writing(path):
+        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(scratch, 0o644)
+            os.replace(scratch, path)
+        except BaseException:
+            Path(scratch).unlink(missing_ok=True)
+            raise
 
 
 def read_runs(path: Path) -> list[RunRecord]:

@@ -37,6 +37,7 @@ class RunLabel:
     clusters: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     problem: Mapping[str, str | int | None] = field(default_factory=dict)
+    rewards: str = ""  # whose are played: built-in, simulated or replayed
 
 
 @dataclass(slots=True)
@@ -54,6 +55,7 @@ class Tally:
     expected_reward: float = 0.0
     realised_regret: float = 0.0
     mean_gap: float = 0.0
+    arm_successes: float = 0.0
     select_seconds: float = 0.0
     update_seconds: float = 0.0
     curve: list[tuple[int, float]] = field(default_factory=list)
@@ -124,6 +126,7 @@ def run(
         tally.update_seconds += perf_counter() - paid
         tally.select_seconds += selected - asked
         tally.add(environment.score(round, slate, feedback))
+        tally.arm_successes += float(feedback.arm_rewards.nansum())
         if slate.cluster is not None:
             tally.chosen_clusters.append(slate.cluster)
         if on_round is not None:

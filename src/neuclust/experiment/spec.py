@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 from neuclust.configuration import resolve
 from neuclust.environments.catalogue import ENVIRONMENTS, takes_data
 from neuclust.environments.rewards import parse_reward
-from neuclust.errors import ConfigError, NeuclustError
+from neuclust.errors import ConfigError, NeuclustError, one_of, suggestion
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.plan import Plan, Problem, make_plan
 from neuclust.experiment.toml_lines import TomlPlaces
 from neuclust.presets import policy_config
 
@@ -35,6 +35,7 @@ class SweepSpec:
     rounds: tuple[int, ...]
     contestants: tuple[Contestant, ...]
     seeds: tuple[int, ...]
+    rewards: tuple[str, ...] = ()  # whose are played on each problem, where the files were opened
 
     @property
     def size(self) -> int:
@@ -56,7 +57,7 @@ class _Table:
     def check_keys(self, known: Sequence[str]) -> None:
         for key in self.values:
             if key not in known:
-                self.refuse(f"expected one of {', '.join(known)}, got {key}", key)
+                self.refuse(one_of(key, known), key)
 
     def text(self, key: str, default: str | None = None) -> str | None:
         value = self.values.get(key, default)
@@ -90,8 +91,9 @@ def read_spec(file: Path) -> SweepSpec:
     fields = [(table, contestant) for table in policies for contestant in _contestants(table)]
     _refuse_twins(environments, problems)
     _refuse_twins([table for table, _ in fields], [contestant for _, contestant in fields])
-    rounds = tuple(_try(table, problem, fields, seeds) for table, problem in zip(environments, problems, strict=True))
-    return SweepSpec(name, problems, rounds, tuple(contestant for _, contestant in fields), seeds)
+    plans = [_try(table, problem, fields, seeds) for table, problem in zip(environments, problems, strict=True)]
+    rounds, rewards = tuple(plan.rounds for plan in plans), tuple(plan.rewards for plan in plans)
+    return SweepSpec(name, problems, rounds, tuple(contestant for _, contestant in fields), seeds, rewards)
 
 
 def _open(file: Path) -> _Table:
@@ -136,7 +138,7 @@ def _problem(top: _Table, table: _Table) -> Problem:
     if (env is None) == (data is None) and not takes_data(env or ""):
         table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
     if env is not None and env not in ENVIRONMENTS:
-        table.refuse(f"env: expected one of {', '.join(ENVIRONMENTS)}, got {env!r}", "env")
+        table.refuse(f"env: no built-in problem {env!r}; {suggestion(env, ENVIRONMENTS)}", "env")
     path = None if data is None else (table.places.file.parent / data).absolute()
     slate_size = table.whole("slate_size", top.whole("slate_size", 5)) or 5
     reward = table.text("slate_reward")
@@ -251,8 +253,8 @@ def _refuse_twins(tables: Sequence[_Table], entries: Sequence[object]) -> None:
             table.refuse(f"expected each {table.name} once, got the one of line {line} again")
 
 
-def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seeds: tuple[int, ...]) -> int:
-    """Open the problem and build every contestant on it; answers its number of rounds."""
+def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seeds: tuple[int, ...]) -> Plan:
+    """Open the problem and build every contestant on it; answers the plan without contestants."""
     try:
         plan = make_plan(problem, (), seeds[:1])
     except NeuclustError as error:
@@ -264,7 +266,7 @@ def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contest
             contestant.build(environment, seeds[0])
         except NeuclustError as error:
             owner.refuse(f"on {problem.name}: {_plain(error)}")
-    return plan.rounds
+    return plan
 
 
 def _plain(error: NeuclustError) -> str:

@@ -15,7 +15,7 @@ from neuclust.core import Round, Slate
 from neuclust.data.dataset import ProfileDataset
 from neuclust.environments.catalogue import REPLAY_ADVICE
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, one_of
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import DEFAULT_ENV, Problem, open_problem
 from neuclust.experiment.spec import SweepSpec
@@ -127,7 +127,7 @@ def chosen_problems(names: Sequence[str], inputs: SuiteInputs) -> tuple[SuitePro
     known = {problem.name: problem for problem in SUITE}
     for name in names:
         if name not in known:
-            raise ConfigError(f"--problem: expected one of {', '.join(known)}, got {name!r}")
+            raise ConfigError(f"--problem: {one_of(name, known)}")
     found = tuple(known[name] for name in names) or SUITE
     return tuple(problem for problem in found if problem.source != "replay" or inputs.replay is not None)
 

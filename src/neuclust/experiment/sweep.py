@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import ConfigError, DataError, not_written, why_not_written
 from neuclust.experiment.engines import Engine, Failure, Outcome, Watch
 from neuclust.experiment.records import RunRecord, write_text
 from neuclust.experiment.store import flaw, open_store, present, set_aside, sweep_out_scratch, write_run
@@ -86,7 +86,7 @@ def sweep(
 
 def _set_aside(folder: Path, tasks: Sequence[Task]) -> list[str]:
     """Make damaged records missing; a note of a failure beside one is older than the record, and goes."""
-    with _full_disk_is_said(folder):
+    with _said_why(folder):
         bad = set_aside(folder, (task.key for task in tasks))
         for key in bad:
             (folder / FAILURES / f"{key}.json").unlink(missing_ok=True)
@@ -102,9 +102,7 @@ def _make(folder: Path) -> None:
     try:
         open_store(folder, make=True)
     except OSError as error:
-        raise ConfigError(
-            f"--out: expected a folder that can be written, got {folder} ({error.strerror}); name another"
-        ) from None
+        raise ConfigError(not_written(folder, error, "--out", "folder")) from None
 
 
 @contextmanager
@@ -119,7 +117,7 @@ def locked(folder: Path) -> Iterator[None]:
                 f"{folder}: expected a folder nobody works on, but another sweep (process {owner}) does; wait for it, "
                 "or name another folder with --out"
             ) from None
-        with _full_disk_is_said(folder):
+        with _said_why(folder):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
@@ -127,7 +125,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[int]:
-    with _full_disk_is_said(file.parent):
+    with _said_why(file.parent):
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         yield handle
@@ -138,7 +136,7 @@ def _opened(file: Path) -> Iterator[int]:
 def _keep(folder: Path, outcome: Outcome) -> None:
     task, result = outcome.task, outcome.result
     failure = folder / FAILURES / f"{task.key}.json"
-    with _full_disk_is_said(folder):
+    with _said_why(folder):
         if isinstance(result, RunRecord):
             write_run(folder, task.key, result)
             failure.unlink(missing_ok=True)
@@ -154,11 +152,12 @@ def _failure_document(task: Task, failure: Failure) -> str:
 
 
 @contextmanager
-def _full_disk_is_said(folder: Path) -> Iterator[None]:
+def _said_why(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        reason, advice = why_not_written(error, folder)
         raise DataError(
-            f"{folder}: expected room for another record, could not write it ({error.strerror}); the finished runs "
-            "are kept: make room and start the same sweep again"
+            f"{folder}: expected a folder that takes another record, could not write it ({reason}); {advice}. The "
+            "finished runs are kept, and the same command takes up the rest"
         ) from None

@@ -15,7 +15,7 @@ from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import DataError
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, open_problem
+from neuclust.experiment.plan import Problem, open_problem, reward_source
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel, Tally, run
 from neuclust.experiment.spec import SweepSpec
@@ -140,7 +140,7 @@ def play(
         dataset = _dataset(task.problem.data, task.content)
     environment = environment_of(task, dataset)
     policy = task.contestant.build(environment, task.seed)
-    return run(policy, environment, task.rounds, task.seed, label=_label(task), on_round=on_round, stop=stop)
+    return run(policy, environment, task.rounds, task.seed, label=_label(task, dataset), on_round=on_round, stop=stop)
 
 
 def environment_of(task: Task, dataset: ProfileDataset | None) -> SlateEnvironment:
@@ -156,7 +156,7 @@ def _dataset(file: Path, content: str | None) -> ProfileDataset:
     return load_dataset(file)
 
 
-def _label(task: Task) -> RunLabel:
+def _label(task: Task, dataset: ProfileDataset | None) -> RunLabel:
     contestant = task.contestant
     return RunLabel(
         policy=contestant.policy,
@@ -165,4 +165,5 @@ def _label(task: Task) -> RunLabel:
         clusters=contestant.clusters,
         settings=contestant.settings,
         problem=task.problem.options,
+        rewards=reward_source(task.problem, dataset),
     )

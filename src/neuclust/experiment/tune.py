@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, writing
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.held_out import LaterRounds, Split
 from neuclust.experiment.plan import Problem
@@ -117,7 +117,8 @@ class KeptRuns:
         if not record.interrupted:
             self._kept[key] = record
             if self._folder is not None:
-                write_run(self._folder, key, record)
+                with writing(self._folder):
+                    write_run(self._folder, key, record)
         return record
 
 
@@ -129,7 +130,7 @@ def tune(plan: TuningPlan, split: Split, folder: Path | None, watch: Watch) -> T
     development = KeptRuns(None if folder is None else folder / DEVELOPMENT, watch.on_bad)
 
     def play(settings: Settings, seed: int) -> RunRecord:
-        label = _label(plan, settings, LABELLED)
+        label = _label(plan, split, settings, LABELLED)
         return _kept_run(development, question, label, split.development, split.rounds, seed, watch)
 
     while not watch.stop():
@@ -158,9 +159,10 @@ def _question(plan: TuningPlan, rounds: int) -> str:
     return json.dumps({"problem": problem, "policy": [plan.policy, plan.preset], "space": space, "seeds": seeds})
 
 
-def _label(plan: TuningPlan, settings: Settings, more: Mapping[str, str]) -> RunLabel:
+def _label(plan: TuningPlan, split: Split, settings: Settings, more: Mapping[str, str]) -> RunLabel:
     problem = {**plan.problem.options, **more}
-    return RunLabel(plan.policy, plan.preset, plan.problem.name, settings=settings, problem=problem)
+    name = plan.problem.name
+    return RunLabel(plan.policy, plan.preset, name, settings=settings, problem=problem, rewards=split.rewards)
 
 
 def _kept_run(
@@ -184,7 +186,8 @@ def _kept_run(
             watch.runs.finish(record)
         return record
 
-    text = json.dumps([question, asdict(label), seed], sort_keys=True)
+    told = {name: value for name, value in asdict(label).items() if name != "rewards"}  # the question settles them
+    text = json.dumps([question, told, seed], sort_keys=True)
     return kept.get(hashlib.sha256(text.encode()).hexdigest()[:24], play)
 
 
@@ -193,7 +196,7 @@ def _report(
 ) -> list[RunRecord]:
     """Seed by seed, the preset and the best setting; only seeds that both have finished."""
     kept = KeptRuns(None if folder is None else folder / REPORT, watch.on_bad)
-    labels = [_label(plan, settings, split.report_label) for settings in ({}, best)]
+    labels = [_label(plan, split, settings, split.report_label) for settings in ({}, best)]
     records: list[RunRecord] = []
     for seed in plan.report_seeds:
         couple = [_kept_run(kept, question, label, split.report, split.rounds, seed, watch) for label in labels]

@@ -54,17 +54,28 @@ PAPER_GRIDS: Mapping[str, Space] = {
 
 
 def parse_space(policy: str, preset: str, params: Sequence[str], grid: str | None = None) -> Space:
-    """The space meant by `--param` texts and `--grid paper`; a param takes the place of the grid's entry."""
+    """The space meant by `--param` texts and `--grid paper`; a param takes the place of the grid's entry.
+
+    Without either it is the paper's grid, where that knows the policy.
+    """
     config = policy_config(policy, preset)
+    if grid is None and not params:
+        grid = _default_grid(policy)
     own = [_parse_param(config, text) for text in params]
     names = [entry.key for entry in own]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"--param: expected each setting once, got {twice[0]} twice; join their values")
-    space = (*(entry for entry in _grid(policy, grid) if entry.key not in names), *own)
-    if not space:
-        raise ConfigError("expected something to tune, got neither --param nor --grid; add for example --grid paper")
-    return space
+    return (*(entry for entry in _grid(policy, grid) if entry.key not in names), *own)
+
+
+def _default_grid(policy: str) -> str:
+    if policy not in PAPER_GRIDS:
+        raise ConfigError(
+            f"expected something to tune, got no --param, and the paper's grid knows {', '.join(PAPER_GRIDS)} but not "
+            f"{policy}; add --param KEY=V1,V2 (`neuclust policies {policy}` lists the keys)"
+        )
+    return "paper"
 
 
 def _grid(policy: str, grid: str | None) -> Space:

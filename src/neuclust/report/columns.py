@@ -121,7 +121,7 @@ def _clipped(problem: ProblemRuns) -> Picture:
     axes.set_xlim(left=0)
     to_the_left = floor > 0.7 * axes.get_xlim()[1]  # or the words would leave the picture
     axes.annotate(
-        f"floor {number(floor)}",
+        f"floor {number(floor)}, on average",
         (floor, 1.0),
         xycoords=axes.get_xaxis_transform(),
         xytext=(-2 if to_the_left else 2, 2),
@@ -133,8 +133,8 @@ def _clipped(problem: ProblemRuns) -> Picture:
     axes.grid(axis="x", color="#E3E3E3", linewidth=0.5)
     axes.set_xlabel(f"clipped regret after {problem.rounds} rounds")
     caption = (
-        "The lower, the better; dashed: the floor, which a perfect policy pays too, on average. "
-        "Large: mean ± 1 standard error; small: single seeds."
+        "The lower, the better; dashed: the floor, which a perfect policy pays too, on average: single runs scatter "
+        "about it and can fall below it. Large: mean ± 1 standard error; small: single seeds."
     )
     return Picture("clipped", "Clipped regret and its floor", caption, figure)
 

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, writing
 from neuclust.experiment.records import RunRecord
 from neuclust.report.groups import Contender, ProblemRuns, problems
 from neuclust.report.tables import number
@@ -120,7 +120,7 @@ def clipped_figure(records: Sequence[RunRecord]) -> Figure:
     axes.set_xticks(range(len(names)), names, fontsize=LABEL_SIZE)
     axes.set_xlim(-0.6, len(problem.contenders) - 0.4)
     several = "; large: mean ± 1 standard error, small: single seeds" if problem.seeds > 1 else ""
-    axes.set_xlabel(f"dashed: a perfect policy, on average{several}", fontsize=LABEL_SIZE)
+    axes.set_xlabel(f"dashed: a perfect policy, on average; single runs can fall below{several}", fontsize=LABEL_SIZE)
     figure.subplots_adjust(bottom=0.12 + 0.034 * max(name.count("\n") for name in names))
     axes.set_ylabel(f"clipped regret after {problem.rounds} rounds (lower is better)")
     _draw_floor(axes, problem)
@@ -134,7 +134,8 @@ def save_figure(figure: Figure, path: Path) -> None:
         raise ConfigError(f"{path}: expected a picture named .png or .svg, got {path.suffix or 'no ending'}")
     with matplotlib.rc_context({"svg.hashsalt": "neuclust"}):
         metadata = {"Date": None} if kind == "svg" else {}
-        figure.savefig(path, format=kind, dpi=PNG_DPI, metadata=metadata)
+        with writing(path):
+            figure.savefig(path, format=kind, dpi=PNG_DPI, metadata=metadata)
 
 
 def _only_problem(records: Sequence[RunRecord]) -> ProblemRuns:

@@ -8,15 +8,13 @@ OUT/tables/PROBLEM.tex, .csv
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord, write_text
+from neuclust.experiment.records import RunRecord, write_bytes, write_text
 from neuclust.experiment.store import read_records
 from neuclust.report.columns import Picture, pictures
 from neuclust.report.groups import ProblemRuns, problems
@@ -119,18 +117,5 @@ def _runs(problem: ProblemRuns) -> list[RunRecord]:
 def _write_picture(slug: str, picture: Picture, folder: Path) -> list[Path]:
     svg, pdf = (folder / f"{slug}-{picture.name}.{ending}" for ending in ("svg", "pdf"))
     write_text(svg, svg_text(picture.figure))
-    _write_bytes(pdf, pdf_bytes(picture.figure))
+    write_bytes(pdf, pdf_bytes(picture.figure))
     return [svg, pdf]
-
-
-def _write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise

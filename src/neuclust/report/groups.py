@@ -36,6 +36,11 @@ class Contender:
     runs: tuple[RunRecord, ...]
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What sets it apart from all others on its problem."""
+        return self.policy, self.preset, self.settings
+
+    @property
     def title(self) -> str:
         """Name, preset unless default, and settings without the path before their last dot."""
         preset = "" if self.preset == "default" else f" {self.preset}"
@@ -65,6 +70,11 @@ class ProblemRuns:
     @property
     def seeds(self) -> int:
         return max(len(contender.runs) for contender in self.contenders)
+
+    @property
+    def rewards(self) -> str:
+        """Whose rewards were played, where the records say."""
+        return self.contenders[0].runs[0].rewards
 
     @property
     def description(self) -> str:

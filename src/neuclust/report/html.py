@@ -15,8 +15,9 @@ from neuclust.report.columns import MOST_DRAWN, MOST_PANELS, Picture, colours
 from neuclust.report.groups import Contender, ProblemRuns
 from neuclust.report.page_style import CSS
 from neuclust.report.provenance import commands
-from neuclust.report.tables import NOISE, Row, Summary, number, with_error
+from neuclust.report.tables import Row, Summary, number, with_error
 from neuclust.report.vectors import inline_svg
+from neuclust.report.verdicts import CONFIDENCE, UNTOLD, level_of
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_FAILURES = 100  # shown one by one
@@ -134,10 +135,10 @@ def _finding(section: Section) -> str:
     if best is None:
         return "Only policies that know the truth have played."
     contender, row = best
-    alike = [other.title for other, line in _pairs(section) if line.verdict == "within noise"]
+    alike = [other.title for other, line in _pairs(section) if line.verdict in UNTOLD]
     more = [f"{len(alike) - MOST_NAMED} more"] if len(alike) > MOST_NAMED else []
     start = f"{contender.title} has the least expected regret, {with_error(row.regret)}"
-    return f"{start}; within noise of it: {', '.join([*alike[:MOST_NAMED], *more])}." if alike else f"{start}."
+    return f"{start}; not told from it: {', '.join([*alike[:MOST_NAMED], *more])}." if alike else f"{start}."
 
 
 def _best(section: Section) -> tuple[Contender, Row] | None:
@@ -193,15 +194,14 @@ def verdict_in_words(row: Row, best: str) -> str:
         return "least regret"
     if row.verdict == "reference":
         return "knows the truth: a yardstick, no rival"
-    if row.difference is None:
-        return f"no seed in common with {best}"
-    if row.verdict == "within noise":
-        return f"within noise of {best}"
-    if row.difference.error is None:
-        return "one seed: cannot say"
-    if row.difference.mean < 0:  # the means are over unequal seeds
-        return f"ahead of {best} on the seeds both played"
-    return f"worse than {best}"
+    words = {
+        "no common seeds": f"no common seeds with {best}",
+        "noise": f"noise: not told from {best}",
+        "too few seeds": f"too few seeds to tell from {best}",
+        "identical": f"identical to {best}",
+        "less regret": f"less regret than {best} on the seeds both played",  # the means are over unequal seeds
+    }
+    return words.get(row.verdict, f"{row.verdict} than {best}")
 
 
 def _notes(section: Section) -> str:
@@ -262,15 +262,18 @@ def _reading() -> str:
             "of the best learner; the mean of these differences and its standard error are shown.",
         ),
         (
-            "Within noise",
-            f"The difference is less than {NOISE:g} of its standard errors: chance could explain it, and more seeds "
-            "would tell the two apart.",
+            "Verdict",
+            "The one of `neuclust compare`: a two-sided Wilcoxon signed-rank test over common seeds, with Holm's "
+            f"correction over all differences between learners of the problem. More or less regret: p < "
+            f"{level_of(CONFIDENCE):g}. Noise: chance could explain the difference, which does not show that the two "
+            "are equal. Too few seeds: no difference, however large, could be told from chance by so few.",
         ),
         (
             "Clipped regret and its floor",
-            "Clipped regret counts max(0, best expected reward − reward received) a round. Bad luck adds to it and "
-            "good luck never takes away, so on average even a perfect policy pays the floor; only what lies above "
-            "the floor could have been avoided.",
+            "Clipped regret counts max(0, reward of the best slate − reward received) per round, each from coins of "
+            "its own. Bad luck adds to it and good luck never takes away, so on average even a perfect policy pays the "
+            "floor; only what lies above the floor on average could have been avoided. The floor is an expectation: a "
+            "single run scatters about it and can fall below it.",
         ),
         ("Successes", "The sum of the slate rewards received; below it, what the best slates would get on average."),
         ("Seconds a run", "Wall time of a whole run, mean over seeds; below it, the time to select + to update."),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from neuclust.report.groups import Estimate, ProblemRuns
 from neuclust.report.tables import Row, Summary, decimals, number
+from neuclust.report.verdicts import UNTOLD
 
 SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -48,7 +49,7 @@ def _letter(letter: str) -> str:
 def latex_table(problem: ProblemRuns, summary: Summary) -> str:
     """A `tabular` of one problem, least regret first, with what to know when reading it as comments."""
     pairs = zip(problem.contenders, summary.rows, strict=True)
-    told = (summary.title, "Means over seeds, ± 1 standard error; * within noise of the best.", *summary.notes)
+    told = (summary.title, "Means over seeds, ± 1 standard error; * not told from the best.", *summary.notes)
     lines = [_line(_cells(contender.title, row)) for contender, row in pairs]
     comments = [f"% {' '.join(text.split())}" for text in told]  # on one line, whatever a name holds
     return "\n".join(
@@ -83,12 +84,12 @@ def _cells(title: str, row: Row) -> list[str]:
 
 
 def _versus_best(row: Row) -> str:
-    """The paired difference; a star where noise could explain it."""
+    """The paired difference; a star where the seeds do not tell the two apart."""
     if row.verdict in ("best", "reference"):
         return row.verdict
     if row.difference is None:
         return "--"
-    return _with_error(row.difference, sign=True, mark="^{*}" if row.verdict == "within noise" else "")
+    return _with_error(row.difference, sign=True, mark="^{*}" if row.verdict in UNTOLD else "")
 
 
 def _with_error(value: Estimate, sign: bool = False, mark: str = "") -> str:

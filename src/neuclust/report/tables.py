@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from neuclust.experiment.plan import rewards_sentence
 from neuclust.experiment.records import RunRecord
 from neuclust.report.groups import Contender, Estimate, ProblemRuns, estimate, problems
+from neuclust.report.unpaid import unpaid_note
+from neuclust.report.verdicts import Judged, common_gaps, couples_of, judge, powerless_note, reading_note
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +33,7 @@ class Row:
     runs: int
     regret: Estimate
     difference: Estimate | None
-    verdict: str  # best, reference, worse, within noise, one seed
+    verdict: str  # best, reference, or the one of report/verdicts.py against the best
     clipped: Estimate
     floor: float
     successes: Estimate
@@ -58,11 +62,13 @@ def summaries(records: Sequence[RunRecord]) -> list[Summary]:
 def _summary(problem: ProblemRuns) -> Summary:
     learners = [contender for contender in problem.contenders if not contender.knows_truth]
     best = learners[0] if learners else problem.contenders[0]
-    rows = tuple(_row(contender, best) for contender in problem.contenders)
-    return Summary(problem.env, problem.rounds, problem.description, rows, tuple(_notes(problem, rows, best)))
+    judged = judge(couples_of(problem.contenders))
+    verdicts = {each.one.key: each.verdict for each in judged if each.against is best}
+    rows = tuple(_row(contender, best, verdicts.get(contender.key, "reference")) for contender in problem.contenders)
+    return Summary(problem.env, problem.rounds, problem.description, rows, tuple(_notes(problem, rows, best, judged)))
 
 
-def _row(contender: Contender, best: Contender) -> Row:
+def _row(contender: Contender, best: Contender, verdict: str) -> Row:
     difference = None if contender is best else paired_difference(contender, best)
     over_seeds = contender.over_seeds
     return Row(
@@ -72,7 +78,7 @@ def _row(contender: Contender, best: Contender) -> Row:
         runs=len(contender.runs),
         regret=over_seeds("expected_regret"),
         difference=difference,
-        verdict=_verdict(contender, best, difference),
+        verdict="best" if contender is best else verdict,
         clipped=over_seeds("clipped_regret"),
         floor=over_seeds("clipped_floor").mean,
         successes=over_seeds("successes"),
@@ -85,19 +91,8 @@ def _row(contender: Contender, best: Contender) -> Row:
 
 def paired_difference(contender: Contender, best: Contender) -> Estimate | None:
     """Mean and s.e. of regret − regret of `best` over the seeds both have played; None without one."""
-    theirs = {run.seed: run.expected_regret for run in best.runs}
-    gaps = [run.expected_regret - theirs[run.seed] for run in contender.runs if run.seed in theirs]
-    return estimate(gaps) if gaps else None
-
-
-def _verdict(contender: Contender, best: Contender, difference: Estimate | None) -> str:
-    if contender is best:
-        return "best"
-    if contender.knows_truth:
-        return "reference"
-    if difference is None or difference.error is None:
-        return "one seed"
-    return "within noise" if is_within_noise(difference) else "worse"
+    gaps = common_gaps(contender, best)
+    return estimate(list(gaps.values())) if gaps else None
 
 
 def is_within_noise(difference: Estimate) -> bool:
@@ -105,29 +100,47 @@ def is_within_noise(difference: Estimate) -> bool:
     return difference.error is not None and (difference.mean == 0.0 or abs(difference.mean) < NOISE * difference.error)
 
 
-def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender) -> list[str]:
-    floor = rows[0].floor
-    notes = [
-        f"On average, clipped regret never falls below its floor of {number(floor)} for a perfect policy; "
-        "only what lies above the floor could have been avoided."
-    ]
-    alike = [row for row in rows if row.verdict == "within noise"]
+def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender, judged: Sequence[Judged]) -> list[str]:
+    notes = [floor_note(rows[0].floor, problem.rounds)]
+    if (unpaid := unpaid_note(problem)) is not None:
+        notes.insert(0, f"{unpaid[0].upper()}{unpaid[1:]}.")
+    if problem.rewards in ("simulated", "replayed"):
+        sentence = rewards_sentence(problem.rewards, problem.env)
+        notes.append(f"{sentence[0].upper()}{sentence[1:]}.")
+    alike = [row for row in rows if row.verdict == "noise"]
     if alike:
         names = ", ".join(_name(row.policy, row.preset) for row in alike)
+        tests = sum(each.p is not None for each in judged)
         notes.append(
-            f"Within noise of {_name(best.policy, best.preset)} (less than {NOISE:g} standard errors apart): "
-            f"{names}; more seeds would tell them apart."
+            f"Noise, no difference to {_name(best.policy, best.preset)} shown: {names} ({reading_note(tests)}; "
+            "`neuclust compare` gives every p)."
         )
-    rivals = [row for row in rows if row.verdict != "reference"]
-    if len(rivals) > 1 and problem.seeds == 1:
+    if judged and problem.seeds == 1:
         notes.append("One seed has no standard error: run several (--seeds 10) before believing an order.")
-    elif len(rivals) > 1 and problem.seeds < FEW_SEEDS:
-        notes.append(f"{problem.seeds} seeds give rough standard errors: take the order as a hint.")
+    elif powerless := powerless_note(judged):
+        notes.append(powerless)
     notes += [_failed_note(run) for contender in problem.contenders for run in contender.runs if run.failed_trainings]
     notes += [_left_out_note(run) for run in problem.left_out]
     partial = [run for contender in problem.contenders for run in contender.runs if run.interrupted]
     notes += [f"{_run_name(run)} stopped after round {run.rounds} of {run.rounds_asked}." for run in partial]
     return notes
+
+
+def floor_note(floor: float, rounds: int) -> str:
+    """What the floor is, and how far a single run may lie from it.
+
+    A round's clipped regret is between 0 and 1 with mean f, hence has a variance of at most f(1 − f); over the rounds
+    these add up to at most F(1 − F/T).
+    """
+    if floor == 0:
+        return "Nothing is left to chance here: clipped regret has a floor of 0, which a perfect policy reaches."
+    spread = math.sqrt(max(0.0, floor * (1.0 - floor / rounds)))
+    shown = f"{spread:.0f}" if spread >= 10 else f"{spread:.2g}"
+    return (
+        f"The floor of clipped regret, {number(floor)}, is an expectation: what a perfect policy pays on average. A "
+        f"single run scatters about it, by up to about ±{shown} here (one standard deviation), and can fall below it; "
+        "only what lies above it on average could have been avoided."
+    )
 
 
 def _failed_note(run: RunRecord) -> str:
@@ -170,11 +183,11 @@ def with_error(value: Estimate, sign: bool = False) -> str:
 
 
 def versus_best(row: Row) -> str:
-    """The cell that says how far behind the best learner a row is, in words where noise could explain it."""
+    """The cell that says how far behind the best learner a row is, with the verdict where it is not simply more."""
     if row.verdict in ("best", "reference") or row.difference is None:
         return row.verdict if row.verdict in ("best", "reference") else "-"
     gap = with_error(row.difference, sign=True)
-    return f"{gap} (within noise)" if row.verdict == "within noise" else gap
+    return gap if row.verdict == "more regret" else f"{gap} ({row.verdict})"
 
 
 def cells(row: Row) -> dict[str, str]:
