@@ -16,6 +16,7 @@ from neuclust.errors import StateError
 from neuclust.kernels import compiled
 from neuclust.kernels.jit import serves
 from neuclust.kernels.network import Factors
+from neuclust.kernels.ranking import unsound
 
 BLOCK = 256  # rows of a triangular solve done at once: small enough to stay in the cache
 
@@ -124,6 +125,8 @@ def explored_directions(matrix: Tensor, ridge: float, rank: int) -> Tensor:
     Along the r directions U that were explored most the width is exact; elsewhere Z ≽ λI bounds it.
     """
     size = len(matrix)
+    if not bool(torch.isfinite(matrix.sum())):  # LAPACK need not return from such a matrix
+        raise unsound()
     values, vectors = eigh(matrix.numpy(), subset_by_index=(size - rank, size - 1), check_finite=False)
     gain = np.sqrt(np.clip(1 / ridge - 1 / values, 0, None))
     return torch.from_numpy(np.ascontiguousarray(vectors * gain))

@@ -20,6 +20,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.compiled import top_of_groups
 from neuclust.kernels.network import Factors
 from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
+from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores
@@ -189,6 +190,7 @@ class NeUClust:
         features = [self.arms.features(self.arms.encode(seen, positions)) for positions in best]
         slate_values = self.config.slate.weight * self.slates.value(scores.means[best])
         winner, top, winning_bonuses = 0, -torch.inf, torch.zeros(0)
+        sound(slate_values)
         for c, positions in enumerate(best):
             bonuses = gamma * diagonal_squares(features[c], diagonal).sqrt()
             value = float((scores.means[positions] + bonuses).mean() + slate_values[c])
@@ -221,11 +223,6 @@ class NeUClust:
     def failed_trainings(self) -> int:
         """How many fits of either net blew up or found no step that helped."""
         return self.arms.failures + self.slates.failures
-
-
-def first_largest(values: Tensor) -> int:
-    """Index of the largest value, the first of equals."""
-    return int(torch.nonzero(values == values.max())[0])
 
 
 def _grown(diagonal: tuple[Tensor, ...], features: Factors) -> tuple[Tensor, ...]:
