@@ -176,7 +176,7 @@ class NeUClust:
         best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), self.slate_size)
         _, _, diagonal = self._scan(seen, best, scores)
         contexts = self.arms.encode(seen, slate.positions)
-        self.arms.settle_scale(seen)
+        self.arms.encoder.settle(seen)
         self._diagonal.diagonal = diagonal
         self.arms.remember(contexts, feedback)
 
