@@ -85,7 +85,7 @@ def regions(policy: object, round: object) -> int:
     assert isinstance(round, Round)
     contexts = active_contexts(round)
     first, _ = group_rows(contexts)
-    x, columns = policy.arms.encoder.encode(contexts[first], round.active, policy.arms.scale_of(round))
+    x, columns = policy.arms.encoder.encode(contexts[first], round.active, policy.arms.encoder.scale_of(round))
     net = restrict(policy.arms.net, columns)
     return len(find_regions(net, augment(net, x)).first)
 

@@ -1,6 +1,7 @@
 """The vocabulary: Round, Slate, Feedback, Policy, Environment, and nothing else.
 
-The paper's super arm is a *slate*, its base arm an *arm*.
+The paper's super arm is a *slate*, its base arm an *arm*. Tensors, NumPy arrays, lists and plain numbers of any real
+type may be given: rounds, slates and feedback turn them into float64 and int64 tensors when they are made (casting.py).
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from neuclust.casting import count, flags, real, whole
 from neuclust.errors import DataError
+
+LARGEST = 1e50  # of a feature or a reward: products of two of them, squared, stay finite
+
+
+_set = object.__setattr__  # the one way to cast the fields of a frozen dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,16 @@ class Round:
     profiles: Tensor  # (n, d) what is known of each arm; what is clustered
     query: Tensor | None  # (d,) what the round asks for: a movie's genres, a user's tastes
     slate_size: int  # K
+
+    def __post_init__(self) -> None:
+        _set(self, "t", count(self.t, "t"))
+        at = f"round {self.t}: "
+        _set(self, "profiles", real(self.profiles, at + "profiles"))
+        device = self.profiles.device
+        _set(self, "arm_ids", whole(self.arm_ids, at + "arm ids", device))
+        if self.query is not None:
+            _set(self, "query", real(self.query, at + "query", device))
+        _set(self, "slate_size", count(self.slate_size, at + "slate_size"))
 
     @property
     def active(self) -> Tensor:
@@ -50,6 +67,16 @@ class Slate:
     cluster: int | None = None
     blind: Tensor | None = None  # (K,) bool: slots that took any arm at all, looking at none; None: no slot did
 
+    def __post_init__(self) -> None:
+        _set(self, "positions", whole(self.positions, "slate positions"))
+        device = self.positions.device
+        for name in ("means", "bonuses", "probabilities"):
+            value = getattr(self, name)
+            if value is not None or name != "probabilities":
+                _set(self, name, real(value, f"slate {name}", device))
+        if self.blind is not None:
+            _set(self, "blind", flags(self.blind, "slate blind", device))
+
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
@@ -57,6 +84,13 @@ class Feedback:
 
     arm_rewards: Tensor  # (K,)
     slate_reward: Tensor  # scalar
+
+    def __post_init__(self) -> None:
+        _set(self, "arm_rewards", real(self.arm_rewards, "arm rewards"))
+        reward = real(self.slate_reward, "slate reward", self.arm_rewards.device)
+        if reward.numel() != 1:
+            raise DataError(f"slate reward: expected one number, got shape {tuple(reward.shape)}; NaN is unseen")
+        _set(self, "slate_reward", reward if reward.ndim == 0 else reward.reshape(()))
 
 
 @runtime_checkable
@@ -90,34 +124,56 @@ class Environment(Protocol):
 
 
 def check_round(round: Round, dim: int, slate_size: int) -> None:
-    """Refuse a round no policy can play: wrong dimension, K > n, a wrong K, NaN, ids that do not fit."""
+    """Refuse a round no policy can play: wrong dimension, K > n, a wrong K, NaN, huge numbers, ids that do not fit."""
+    at = f"round {round.t}"
+    if not 0 < round.t < 2**63:
+        raise DataError(f"{at}: expected rounds counted 1, 2, ..., got t = {round.t}")
     if round.profiles.ndim != 2:
-        raise DataError(
-            f"round {round.t}: expected profiles as a matrix (arms, {dim}), got {tuple(round.profiles.shape)}"
-        )
+        raise DataError(f"{at}: expected profiles as a matrix (arms, {dim}), got {tuple(round.profiles.shape)}")
     n, d = round.profiles.shape
     if d != dim:
-        raise DataError(f"round {round.t}: expected profiles with {dim} features, got {d}")
+        raise DataError(f"{at}: expected profiles with {dim} features, got {d}")
     if round.query is not None and round.query.shape != (d,):
-        raise DataError(f"round {round.t}: expected a query of {d} entries, got shape {tuple(round.query.shape)}")
+        raise DataError(f"{at}: expected a query of {d} entries, got shape {tuple(round.query.shape)}")
     if round.arm_ids.shape != (n,):
-        raise DataError(f"round {round.t}: expected {n} arm ids, one a profile, got {tuple(round.arm_ids.shape)}")
+        raise DataError(f"{at}: expected {n} arm ids, one for each profile, got {tuple(round.arm_ids.shape)}")
     if round.slate_size != slate_size:
         raise DataError(
-            f"round {round.t}: this policy was built for slates of {slate_size}, the round asks for "
+            f"{at}: this policy was built for slates of {slate_size}, the round asks for "
             f"{round.slate_size}; build the policy with slate_size={round.slate_size}"
         )
     if n < slate_size:
-        raise DataError(f"round {round.t}: expected at least K = {slate_size} arms to choose from, got {n}")
-    # one pass over the sum is several times cheaper than testing every entry; look closer only when it is off
-    if not torch.isfinite(round.profiles.sum()) and not torch.isfinite(round.profiles).all():
-        row = int((~torch.isfinite(round.profiles)).any(1).nonzero()[0])
+        raise DataError(f"{at}: expected at least K = {slate_size} arms to choose from, got {n}")
+    _check_ids(round)
+    if not _moderate(round.profiles):
+        row = int((~(round.profiles.abs() <= LARGEST)).any(1).nonzero()[0])
         raise DataError(
-            f"round {round.t}: expected finite profiles, got NaN or infinity in row {row} "
-            f"(arm {int(round.arm_ids[row])}); fill or drop it"
+            f"{at}: expected finite profiles of at most {LARGEST:g}, got NaN, infinity or more in row {row} "
+            f"(arm {int(round.arm_ids[row])}); fill, scale or drop it"
         )
-    if round.query is not None and not torch.isfinite(round.query).all():
-        raise DataError(f"round {round.t}: expected a finite query, got NaN or infinity")
+    if round.query is not None and not _moderate(round.query):
+        raise DataError(f"{at}: expected a finite query of at most {LARGEST:g}, got NaN, infinity or more")
+
+
+def _check_ids(round: Round) -> None:
+    ids = round.arm_ids
+    if bool((ids[1:] > ids[:-1]).all()):  # ascending, as they nearly always are: no need to sort
+        return
+    ordered = ids.sort().values
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if len(twice):
+        raise DataError(
+            f"round {round.t}: expected every arm once, got id {int(twice[0])} twice; offer equal arms under ids of "
+            "their own"
+        )
+
+
+def _moderate(values: Tensor) -> bool:
+    """Whether all are numbers of a size that can be computed with; one pass, no copy."""
+    if values.numel() == 0:
+        return True
+    low, high = torch.aminmax(values)  # NaN where any entry is
+    return bool((low >= -LARGEST) & (high <= LARGEST))
 
 
 def check_feedback(round: Round, slate: Slate, feedback: Feedback) -> None:
@@ -134,5 +190,8 @@ def check_feedback(round: Round, slate: Slate, feedback: Feedback) -> None:
             f"round {round.t}: expected {k} distinct positions below {len(round.arm_ids)}, "
             f"got {slate.positions.tolist()}"
         )
-    if bool(torch.isinf(feedback.arm_rewards).any()) or bool(torch.isinf(feedback.slate_reward)):
-        raise DataError(f"round {round.t}: expected finite rewards (NaN for unseen ones), got infinity")
+    if bool((feedback.arm_rewards.abs() > LARGEST).any()) or bool(feedback.slate_reward.abs() > LARGEST):
+        raise DataError(
+            f"round {round.t}: expected finite rewards of at most {LARGEST:g} (NaN for unseen ones), got infinity or "
+            "more; divide them by the largest there can be"
+        )

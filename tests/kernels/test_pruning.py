@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neuclust.errors import StateError
 from neuclust.kernels import jit
 from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster, best_overall
 from neuclust.randomness import stream
@@ -94,3 +95,28 @@ def test_arms_and_clusters_that_cannot_win_are_never_looked_at() -> None:
     )
     assert (winner, slate.tolist()) == (3, [399, 398, 397])
     assert min(problem.asked) >= 370
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_bounds_that_are_not_finite_are_refused(value: float) -> None:
+    problem = Problem(0, 40, 2, 3)
+    bounds = problem.bounds()
+    bounds.upper[problem.group[0]] = value
+    with pytest.raises(StateError, match="begin anew"):
+        best_overall(bounds, problem.rank, 3)
+
+
+def test_bounds_that_nothing_lowers_are_refused_instead_of_tried_for_ever() -> None:
+    problem = Problem(0, 40, 2, 3)
+    bounds = problem.bounds()
+    bounds.tighten = lambda rows, floor, early=False: None
+    with pytest.raises(StateError, match="begin anew"):
+        best_overall(bounds, problem.rank, 3)
+
+
+def test_a_slate_worth_no_number_is_refused() -> None:
+    problem = Problem(0, 40, 2, 3)
+    members = [np.nonzero(problem.labels == c)[0] for c in range(2)]
+    for ceiling, value in ((lambda c, u: np.nan, problem.value), (problem.ceiling, lambda positions: np.nan)):
+        with pytest.raises(StateError, match="begin anew"):
+            best_cluster(problem.bounds(), problem.labels, members, problem.rank, 3, ceiling, value)

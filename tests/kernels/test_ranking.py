@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_problems import PATHS, path
 
-from neuclust.kernels.ranking import cluster_table, sort_positions, top, top_of_clusters
+from neuclust.errors import StateError
+from neuclust.kernels.ranking import cluster_table, first_largest, greedy_slate, sort_positions, top, top_of_clusters
 from neuclust.randomness import stream
 
 
@@ -67,3 +68,27 @@ def test_cluster_table_lists_every_member_once(seed: int, n: int, clusters: int)
 def test_the_top_none_of_some_is_empty(engine: str) -> None:
     with path(engine):
         assert top(torch.rand(5, dtype=torch.float64), torch.arange(5), 0).tolist() == []
+
+
+def test_first_largest_takes_the_first_of_equals() -> None:
+    assert first_largest(torch.tensor([1.0, 3.0, 3.0, 2.0])) == 1
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_scores_that_are_no_numbers_are_refused_and_infinite_ones_ranked(name: str) -> None:
+    scores, rank = torch.tensor([0.0, torch.nan, 1.0, torch.inf]).double(), torch.arange(4)
+    labels = torch.zeros(4, dtype=torch.int64)
+    table = cluster_table(labels, 1)
+    with path(name):
+        for ask in (
+            lambda x: top(x, rank, 2),
+            lambda x: top_of_clusters(x, rank, labels, table, 2)[0],
+            lambda x: greedy_slate(lambda slates: slates.sum(1), x, rank, 2),
+            lambda x: torch.tensor([first_largest(x), 2]),
+        ):
+            with pytest.raises(StateError, match="begin anew"):
+                ask(scores)
+        infinite = torch.tensor([0.0, -torch.inf, 1.0, torch.inf]).double()
+        assert (
+            top(infinite, rank, 2).tolist() == top_of_clusters(infinite, rank, labels, table, 2)[0].tolist() == [3, 2]
+        )

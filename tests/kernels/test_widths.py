@@ -22,6 +22,7 @@ from neuclust.kernels.widths import (
     explored_directions,
     narrowing,
     primal_forms,
+    refactored,
     solve_lower,
     woodbury_,
 )
@@ -107,9 +108,17 @@ def test_diagonal_squares_and_gains_equal_the_elementwise_formula() -> None:
     torch.testing.assert_close(diagonal_squares(queries, blocks), expected, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize("bad", [torch.diag(torch.tensor([1.0, -1.0])), torch.full((2, 2), torch.nan)])
-def test_a_lost_definiteness_is_said_and_never_papered_over(bad: Tensor) -> None:
-    with pytest.raises(StateError, match="ridge"):
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (torch.diag(torch.tensor([1.0, -1.0])), "ridge"),
+        (torch.tensor([[1.0, 1.0], [1.0, 1.0 - 1e-6]]), "ridge"),
+        (torch.tensor([[1.0, 2e4], [2e4, 1e8]]), "differ by a factor of 1e.04; scale the features"),
+        (torch.full((2, 2), torch.nan), "not finite"),
+    ],
+)
+def test_a_lost_definiteness_is_said_and_never_papered_over(bad: Tensor, said: str) -> None:
+    with pytest.raises(StateError, match=said):
         definite_cholesky(bad.to(torch.float64))
 
 
@@ -167,3 +176,22 @@ def test_explored_directions_bound_widths_now_and_later(rank: int) -> None:
     assert bool((bound >= after).all())
     if rank == 12:  # all directions: nothing is left to bound
         torch.testing.assert_close(bound, now)
+
+
+def test_woodbury_leaves_a_step_alone_that_rounding_would_make_of() -> None:
+    """1 beside 1e16: the difference of inverses has no digit left."""
+    inverse, index = torch.eye(3, dtype=torch.float64), torch.arange(3)
+    huge = torch.tensor([[1e8, 2.0, 1e-8]], dtype=torch.float64)
+    assert woodbury_(inverse, index, huge) is None
+    assert torch.equal(inverse, torch.eye(3, dtype=torch.float64))
+    grown, again, logdet = refactored(torch.eye(3, dtype=torch.float64), index, huge)
+    torch.testing.assert_close(grown, torch.eye(3, dtype=torch.float64) + huge.T @ huge)
+    assert logdet == pytest.approx(math.log(1 + 1e16 + 4))
+    assert float(huge[0] @ again @ huge[0]) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_ridge_lost_in_rounding_is_put_back() -> None:
+    x = 1e8 * rows(2, 5, 3)
+    lost = torch.eye(5, dtype=torch.float64) + x.T @ x
+    factor = definite_cholesky(lost)
+    torch.testing.assert_close(factor @ factor.T, lost, rtol=1e-10, atol=1e6)

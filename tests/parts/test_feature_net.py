@@ -141,10 +141,10 @@ def test_unseen_rewards_are_not_remembered_and_the_scale_is_settled() -> None:
     )
     assert rows == [0, 1, 2]
     assert history.rewards.rows.tolist() == [1.0, 0.0]
-    settled = net.inputs.rho
+    settled = net.inputs.encoder.rho
     net.inputs.settle(random_round(2, 90, DIM, K))
     assert settled is not None
-    assert net.inputs.rho == settled
+    assert net.inputs.encoder.rho == settled
 
 
 def test_weights_that_are_no_numbers_are_not_kept() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import naive_reference as naive
 import pytest
 import torch
-from small_problems import play, slate_of, small_environment
+from small_problems import feedback, play, same_state, slate_of, small_environment, snapshot
 
-from neuclust.errors import ConfigError
+from neuclust.core import Feedback, Round
+from neuclust.errors import ConfigError, StateError
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.policies.linear import LinearConfig, SharedLinUCB
+from neuclust.randomness import stream
 
 DIM, K = 6, 3
 
@@ -78,3 +80,47 @@ def test_it_learns_a_linear_truth() -> None:
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         LinearConfig(**change)
+
+
+# --- features of very different sizes --------------------------------------------------------------------------
+
+SIZES = {
+    "from 1e-8 to 1e8": 10.0 ** torch.linspace(-8, 8, DIM).double(),
+    "all 1e8": torch.full((DIM,), 1e8).double(),
+    "all 1e-8": torch.full((DIM,), 1e-8).double(),
+    "two of 1e8": torch.tensor([1e8, 1e8, 1, 1, 1, 1]).double(),
+}
+
+
+@pytest.mark.parametrize("refresh", [1, 200])
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
+def test_features_of_any_size_are_learned_from(sizes: torch.Tensor, refresh: int) -> None:
+    """Against the triangular factor of [√λ I; X], whose entries are not squared: 1 beside 1e8, not beside 1e16."""
+    policy = SharedLinUCB(LinearConfig(EncoderConfig("raw"), refresh=refresh), DIM, K)
+    past, rewards = [torch.eye(DIM, dtype=torch.float64)], [torch.zeros(DIM, dtype=torch.float64)]
+    for t in range(1, 61):
+        x = torch.from_numpy(stream(0, "test sizes", t).standard_normal((20, DIM))) * sizes
+        round = Round(t, torch.arange(20), x, None, K)
+        slate = policy.select(round)
+        assert bool(torch.isfinite(slate.means).all() and torch.isfinite(slate.bonuses).all())
+        if t > 20:
+            root = torch.linalg.qr(torch.cat(past), mode="r").R
+            widths = torch.linalg.solve_triangular(root.T, x[slate.positions].T, upper=False).norm(dim=0)
+            torch.testing.assert_close(slate.bonuses, widths, rtol=1e-6, atol=1e-12)
+        liked = (x[slate.positions, 2] > 0).double()
+        policy.update(round, slate, Feedback(liked, liked.mean()))
+        past, rewards = [*past, x[slate.positions]], [*rewards, liked]
+    fitted = torch.linalg.lstsq(torch.cat(past) / sizes, torch.cat(rewards), driver="gelsd").solution
+    if float(sizes.min()) >= 1:  # where the ridge is next to nothing, θ is the least squares fit
+        expected = (x[slate.positions] / sizes) @ fitted
+        torch.testing.assert_close(slate.means, expected, rtol=0, atol=0.1)
+
+
+def test_an_update_that_is_refused_changes_nothing() -> None:
+    environment = small_environment()
+    policy = SharedLinUCB(LinearConfig(EncoderConfig("scale", rho=None), refresh=1), DIM, K)
+    policy._matrix[0, 0] = -1e6  # no sum of squares
+    before = snapshot(policy)
+    with pytest.raises(StateError, match="scale the features"):
+        policy.update(environment.round(1), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+    assert same_state(before, snapshot(policy))

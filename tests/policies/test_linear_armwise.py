@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import naive_reference as naive
 import pytest
 import torch
-from small_problems import feedback, slate_of, small_environment
+from small_problems import feedback, same_state, slate_of, small_environment, snapshot
 from torch import Tensor
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, DataError
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
 
@@ -124,3 +125,28 @@ def test_only_played_arms_have_state() -> None:
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ArmwiseLinearConfig(**change)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_contexts_too_long_for_the_ridge_are_refused_and_change_nothing(shared: bool) -> None:
+    """Beyond, A⁻¹ = I − BᵀB is made of rounding, and estimates grew without limit."""
+    environment = small_environment()
+    policy = ArmwiseLinUCB(ArmwiseLinearConfig(shared=shared), 6, 3)
+    round = environment.round(1)
+    long = replace(round, profiles=round.profiles * 1e8)
+    before = snapshot(policy)
+    with pytest.raises(DataError, match=r"raise ridge"):
+        policy.select(long)
+    with pytest.raises(DataError, match=r"scale the features"):
+        policy.update(long, slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+    assert same_state(before, snapshot(policy))
+
+
+def test_long_contexts_of_one_arm_do_not_throw_its_estimate_off() -> None:
+    policy = ArmwiseLinUCB(ArmwiseLinearConfig(), 6, 3)
+    environment = small_environment()
+    for t in range(1, 60):
+        round = environment.round(t)
+        long = replace(round, profiles=round.profiles * 1e5)
+        policy.update(long, slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+        assert float(policy.select(long).means.abs().max()) < 100

@@ -20,7 +20,7 @@ from neuclust.parts.arm_model import NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
 from neuclust.parts.tracker import TrackerConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
-from neuclust.policies.neuclust import NeUClust, NeUClustConfig, first_largest
+from neuclust.policies.neuclust import NeUClust, NeUClustConfig
 from neuclust.presets import build_policy, policy_config
 
 DIM, K = 6, 3
@@ -215,10 +215,6 @@ def test_random_ties_differ_between_rounds_and_repeat_for_the_same_round() -> No
     chosen = [policy.select(Round(t, torch.arange(40), profiles, None, 2)).positions.tolist() for t in (1, 2, 3, 1)]
     assert chosen[0] == chosen[3]
     assert len({tuple(c) for c in chosen}) > 1
-
-
-def test_first_largest_takes_the_first_of_equals() -> None:
-    assert first_largest(torch.tensor([1.0, 3.0, 3.0, 2.0])) == 1
 
 
 # --- snapshots ------------------------------------------------------------------------------------------------

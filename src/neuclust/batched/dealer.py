@@ -121,8 +121,11 @@ class Dealer:
             check_round(round, self._environments[0].dim, self._environments[0].slate_size)
             first, kind_of = group_rows(round.profiles)
             columns = round.profiles[first].T.contiguous().to(self._device)
-            rho = self._encoder.scale_of(round) if self._shown is None else self._shown.rho  # settled by round 1
-            self._shown = Shown(round.profiles, columns, kind_of.to(self._device), rho)
+            self._shown = Shown(round.profiles, columns, kind_of.to(self._device), self._encoder.scale_of(round))
+        rho = self._encoder.scale_of(round)
+        if rho != self._shown.rho:  # read from each round until one tells it
+            self._shown = replace(self._shown, rho=rho)
+        self._encoder.settle(round)
         return self._shown
 
     def _members(self, round: Round) -> tuple[Tensor, Tensor]:

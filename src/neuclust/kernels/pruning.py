@@ -2,7 +2,8 @@
 
 Upper bounds u ≥ v of all arms are cheap, v itself is not. An arm below the K-th exact value of its cluster cannot be
 in b_c; a cluster whose V from upper bounds is below the best exact V cannot win, because F is non-decreasing. Nothing
-is approximated: the slate is the one that v of all arms would give, ties included.
+is approximated: the slate is the one that v of all arms would give, ties included. Bounds that are not finite, or that
+no pass lowers any more, are refused: comparing them would never end.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.kernels import compiled
+from neuclust.kernels.ranking import unsound
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,8 +70,12 @@ def best_of(
     rows = bounds.group[members]
     rank = rank[members]
     one = np.zeros(len(members), np.int64)
+    before: tuple[Floats, Bools, Bools] | None = None
     while True:
         upper = bounds.upper[rows]
+        if not np.isfinite(upper).all() or (before is not None and not _moved(bounds, rows, before)):
+            raise unsound()
+        before = upper, bounds.exact[rows], bounds.tried[rows]
         best = compiled.top_of_groups(upper, rank, one, 1, k)[0]
         if bounds.exact[rows[best]].all():  # all others are below, or equal with a larger rank
             chosen: Integers = members[best]
@@ -89,6 +95,13 @@ def best_of(
         else:
             floor = -np.partition(-upper[exact], k - 1)[k - 1]
             bounds.tighten(_largest(bounds, rows[~exact & (upper >= floor)], BLOCK), floor)
+
+
+def _moved(bounds: Bounds, rows: Integers, before: tuple[Floats, Bools, Bools]) -> bool:
+    """Whether the last pass told anything new; each bound can become exact once, be tried once, and fall."""
+    upper, exact, tried = before
+    newly = (bounds.exact[rows] & ~exact) | (bounds.tried[rows] & ~tried) | (bounds.upper[rows] < upper)
+    return bool(newly.any())
 
 
 def best_overall(bounds: Bounds, rank: Integers, k: int) -> Integers:
@@ -131,6 +144,8 @@ def best_cluster(
 
     tops = compiled.top_of_groups(bounds.upper[bounds.group], rank, labels, len(members), k)
     promises = np.array([promise(c, top) for c, top in enumerate(tops)])
+    if not np.isfinite(promises).all():
+        raise unsound()
     winner, best, slate = -1, -np.inf, np.zeros(0, np.int64)
     for c in np.argsort(-promises, kind="stable").tolist():
         if promises[c] < best:
@@ -139,6 +154,8 @@ def best_cluster(
         if found is None:
             continue
         score = value(found)
+        if not np.isfinite(score):
+            raise unsound()
         if score > best or (score == best and c < winner):
             winner, best, slate = c, score, found
     return winner, slate

@@ -8,8 +8,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuclust.errors import StateError
 from neuclust.kernels import compiled
 from neuclust.kernels.jit import serves
+
+
+def unsound() -> StateError:
+    """What to say where scores are no numbers: nothing can be ranked by them, and loops that compare them never end."""
+    return StateError(
+        "expected finite scores, got NaN or infinity: the policy's learned state holds numbers that are not finite; "
+        "load a sound save or begin anew"
+    )
+
+
+def sound(scores: Tensor) -> Tensor:
+    """The scores, refused where any is NaN; infinite ones have their place, before a first play or out of the race."""
+    if len(scores) and bool(torch.isnan(scores.max())):
+        raise unsound()
+    return scores
+
+
+def first_largest(values: Tensor) -> int:
+    """Index of the largest value, the first of equals."""
+    return int(torch.nonzero(sound(values) == values.max())[0])
 
 
 def sort_positions(scores: Tensor, rank: Tensor) -> Tensor:
@@ -22,6 +43,7 @@ def top(scores: Tensor, rank: Tensor, k: int) -> Tensor:
     """The k best positions by (−score, rank), best first; only candidates near the top are sorted."""
     if k == 0:  # the compiled pass keeps at least one
         return torch.zeros(0, dtype=torch.int64, device=scores.device)
+    sound(scores)
     if serves(scores, rank):
         one = np.zeros(len(scores), np.int64)
         return torch.from_numpy(compiled.top_of_groups(scores.numpy(), rank.numpy(), one, 1, k)[0])
@@ -50,6 +72,7 @@ def top_of_clusters(scores: Tensor, rank: Tensor, labels: Tensor, table: Tensor,
     Every cluster must have at least k members. A first pass finds each cluster's k-th score; only arms
     that reach it are sorted, ties included.
     """
+    sound(scores)
     if serves(scores, rank, labels):
         best = compiled.top_of_groups(scores.numpy(), rank.numpy(), labels.numpy(), len(table), k)
         return torch.from_numpy(best)
@@ -69,7 +92,7 @@ def greedy_slate(value: Callable[[Tensor], Tensor], qualities: Tensor, rank: Ten
     `value` maps slates of qualities (m, k), zeros in empty slots, to F (m,). Ties, up to rounding, go to the larger
     quality and then the smaller rank, so that a non-decreasing F gives the top K by quality.
     """
-    order = sort_positions(qualities, rank)
+    order = sort_positions(sound(qualities), rank)
     ranked = qualities[order]
     distinct, group = torch.unique_consecutive(ranked, return_inverse=True)  # equal qualities contribute alike
     slates = distinct.new_zeros(len(distinct), k)
@@ -78,7 +101,7 @@ def greedy_slate(value: Callable[[Tensor], Tensor], qualities: Tensor, rank: Ten
     for slot in range(k):
         slates[:, slot] = distinct
         worth = torch.where(free, value(slates)[group], -torch.inf)
-        best = worth.max()
+        best = sound(worth).max()
         first = int(torch.nonzero(worth >= best - 1e-12 * (1 + best.abs()))[0])
         chosen.append(first)
         free[first] = False

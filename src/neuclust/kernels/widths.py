@@ -5,6 +5,7 @@ Everything here is a pure function of tensors; parts/confidence.py owns the stat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +17,10 @@ from neuclust.errors import StateError
 from neuclust.kernels import compiled
 from neuclust.kernels.jit import serves
 from neuclust.kernels.network import Factors
+from neuclust.kernels.ranking import unsound
 
+CANCELS = 1e4  # growth in one step from which Z⁻¹ would lose digits by subtraction: made anew from Z instead
+ROUNDING = (16, 1e3, 1e5)  # multiples of the rounding of a diagonal that may be put back, each tried if the last failed
 BLOCK = 256  # rows of a triangular solve done at once: small enough to stay in the cache
 
 
@@ -41,17 +45,28 @@ def add_products_(matrix: Tensor, index: Tensor, features: Tensor) -> None:
         matrix[index[:, None], index] += features.T @ features
 
 
-def woodbury_(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor:
+def woodbury_(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor | None:
     """Turn Z⁻¹ into (Z + ĜᵀĜ)⁻¹ in place; returns log det(Z + ĜᵀĜ) − log det Z.
 
-    The K rows Ĝ are given on their non-zero coordinates: index (a,) into Z, features (K, a).
+    The K rows Ĝ are given on their non-zero coordinates: index (a,) into Z, features (K, a). None, and nothing changed,
+    where the difference would be made of rounding: a ridge of 1 beside squares of 1e16 is all but gone in Z⁻¹.
     """
     projected = _projected(inverse, index, features)  # Ĝ Z⁻¹, (K, p)
     core = torch.eye(len(features), dtype=inverse.dtype, device=inverse.device) + projected[:, index] @ features.T
-    factor = definite_cholesky(core)
+    diagonal, (factor, info) = torch.diagonal(core), torch.linalg.cholesky_ex(core)
+    if bool(info) or not bool(((diagonal > 1 - 1e-9) & (diagonal < CANCELS)).all()):
+        return None
     half = torch.linalg.solve_triangular(factor, projected, upper=False)
     inverse.addmm_(half.T, half, alpha=-1)
     return 2 * torch.log(torch.diagonal(factor)).sum()
+
+
+def refactored(matrix: Tensor, index: Tensor, features: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Z + ĜᵀĜ, its inverse and log determinant, from Z (p, p) and rows as in `woodbury_`; nothing is changed."""
+    grown = matrix.clone()
+    add_products_(grown, index, features)
+    factor = definite_cholesky(grown)
+    return grown, torch.cholesky_inverse(factor), float(2 * torch.log(torch.diagonal(factor)).sum())
 
 
 def _projected(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor:
@@ -124,6 +139,8 @@ def explored_directions(matrix: Tensor, ridge: float, rank: int) -> Tensor:
     Along the r directions U that were explored most the width is exact; elsewhere Z ≽ λI bounds it.
     """
     size = len(matrix)
+    if not bool(torch.isfinite(matrix.sum())):  # LAPACK need not return from such a matrix
+        raise unsound()
     values, vectors = eigh(matrix.numpy(), subset_by_index=(size - rank, size - 1), check_finite=False)
     gain = np.sqrt(np.clip(1 / ridge - 1 / values, 0, None))
     return torch.from_numpy(np.ascontiguousarray(vectors * gain))
@@ -132,7 +149,7 @@ def explored_directions(matrix: Tensor, ridge: float, rank: int) -> Tensor:
 def cholesky_rows(factor: Tensor, cross: Tensor, corner: Tensor) -> tuple[Tensor, Tensor]:
     """New rows [L_21, L_22] when K rows join a matrix with factor L (n, n): cross (K, n), corner (K, K)."""
     left = solve_lower(factor, cross.T).T
-    return left, definite_cholesky(corner - left @ left.T)
+    return left, definite_cholesky(corner - left @ left.T, torch.diagonal(corner))
 
 
 def diagonal_squares(factors: Factors, diagonal: tuple[Tensor, ...]) -> Tensor:
@@ -146,13 +163,29 @@ def diagonal_gain(factors: Factors) -> tuple[Tensor, ...]:
     return tuple((d * d).T @ (a * a) for d, a in zip(factors.deltas, factors.inputs, strict=True))
 
 
-def definite_cholesky(matrix: Tensor) -> Tensor:
-    """The lower factor, or a StateError that says what to do; never another algorithm in silence."""
+def definite_cholesky(matrix: Tensor, sizes: Tensor | None = None) -> Tensor:
+    """The lower factor, or a StateError that says what to do; never another algorithm in silence.
+
+    Sums of squares are known up to the rounding of their diagonal, or of `sizes` (p,) where something was subtracted
+    from it. Where that hides a ridge, as 1 beside 1e16, as much is put back: to working precision the same matrix.
+    """
     factor: Tensor
     factor, info = torch.linalg.cholesky_ex(matrix)
-    if bool(info):
+    if not bool(info):
+        return factor
+    rounding = torch.finfo(matrix.dtype).eps * (torch.diagonal(matrix) if sizes is None else sizes)
+    for multiple in ROUNDING:
+        factor, info = torch.linalg.cholesky_ex(matrix + torch.diag(multiple * rounding))
+        if not bool(info):
+            return factor
+    diagonal = torch.diagonal(matrix)
+    if not bool(torch.isfinite(diagonal.sum())):
         raise StateError(
-            "the gradient covariance lost positive definiteness: expected finite gradients and a ridge large "
-            "enough for them; raise confidence.ridge or lower the training step"
+            "the covariance of what was learned is not finite: expected features and rewards that can be squared; "
+            "scale them, or load a sound save"
         )
-    return factor
+    apart = math.sqrt(max(float(diagonal.max() / diagonal.abs().min().clamp(min=1e-300)), 1.0))
+    raise StateError(
+        f"the covariance of what was learned lost positive definiteness: features differ by a factor of {apart:.0e}; "
+        "scale the features so that their columns are of one size, or begin with a larger ridge"
+    )

@@ -99,7 +99,6 @@ class ArmModel:
         self.history = History(self.encoder.dim, slate_size)
         self.last_choice: Choice | None = None  # how the widths of the last scores or bounds were found
         self._shown = ShownProfiles()
-        self.rho: float | None = None  # settled by the first update
         self.updates = 0
         self.failures = 0  # trainings that found no step that helped, ended in NaN or killed every unit
 
@@ -171,11 +170,7 @@ class ArmModel:
         return self.confidence if plain and simple and served and isinstance(self.confidence, FullConfidence) else None
 
     def _divisor(self, round: Round) -> float:
-        return self.scale_of(round) if self.config.encoder.kind == "scale" else 1.0
-
-    def scale_of(self, round: Round) -> float:
-        """ρ, settled or from this round."""
-        return self.rho if self.rho is not None else self.encoder.scale_of(round)
+        return self.encoder.scale_of(round) if self.config.encoder.kind == "scale" else 1.0
 
     def predict_history(self) -> Tensor:
         """f of every distinct context of the history, (u,)."""
@@ -190,10 +185,10 @@ class ArmModel:
 
     def encode(self, round: Round, positions: Tensor) -> Tensor:
         """Encoded contexts of the given arms with all columns, (k, d')."""
-        return self.encoder.full(contexts_at(round, positions), round.active, self.scale_of(round))
+        return self.encoder.full(contexts_at(round, positions), round.active, self.encoder.scale_of(round))
 
     def _evaluate(self, z: Tensor, round: Round, arms: int) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(z, round.active, self.scale_of(round))
+        x, columns = self.encoder.encode(z, round.active, self.encoder.scale_of(round))
         if self.net.bias:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         net = restrict(self.net, columns)
@@ -209,16 +204,11 @@ class ArmModel:
     def observe(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         """Take in one slate: covariance first, at the parameters in force, then the history."""
         contexts = self.encode(round, slate.positions)
-        self.settle_scale(round)
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
-            self.confidence.observe(self.features(contexts[seen]))
+            self.confidence.observe(self.features(contexts[seen]))  # first: it may refuse, and then nothing is learned
+        self.encoder.settle(round)
         self.remember(contexts, feedback)
-
-    def settle_scale(self, round: Round) -> None:
-        """Fix ρ for good at the first update that tells it."""
-        if self.rho is None and self.encoder.settles(round):
-            self.rho = self.scale_of(round)
 
     def features(self, contexts: Tensor) -> Factors:
         """ĝ of encoded contexts (k, d')."""
@@ -322,7 +312,7 @@ class ArmModel:
     def state_dict(self) -> dict[str, Tensor]:
         state = {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}
         state |= {f"initial.{i}": weight for i, weight in enumerate(self.initial.weights)}
-        state["rho"] = torch.tensor(math.nan if self.rho is None else self.rho, dtype=torch.float64)
+        state["rho"] = self.encoder.saved_rho()
         state["updates"], state["failures"] = torch.tensor(self.updates), torch.tensor(self.failures)
         return {
             **state,
@@ -334,8 +324,7 @@ class ArmModel:
         shapes = list(enumerate(self.initial.weights))
         self.net = self._with(tuple(take(state, f"weight.{i}", like) for i, like in shapes))
         self.initial = self._with(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
-        rho = float(state["rho"])
-        self.rho = None if math.isnan(rho) else rho
+        self.encoder.load_rho(state["rho"])
         self.updates, self.failures = int(state["updates"]), int(state["failures"])
         self.confidence.load_state_dict(under("confidence", state))
         self.history.load_state_dict(under("history", state))

@@ -10,6 +10,8 @@ from torch import Tensor
 from neuclust.errors import StateError
 from neuclust.parts.history import GrowingTable
 
+LONGEST = 1e6  # of a context: I − BᵀB of longer ones is made of rounding
+
 
 class ArmwiseRidge:
     """A_i = I + X_iᵀX_i and θ_i = A_i⁻¹ X_iᵀ r_i for contexts X_i (n_i, d) of arm i; A_i = I where never played.
@@ -58,7 +60,10 @@ class ArmwiseRidge:
         """Take in one play with context x (d,); returns its row of B, (d,)."""
         slot = self._slot(arm)
         solved = self.solved(torch.tensor([slot]), x.unsqueeze(0))[0]
-        root = torch.sqrt(1 + (x @ solved).clamp(min=0))
+        left = x @ solved
+        if not bool(left > 0):  # what is left of x is rounding: nothing more can be learned along it
+            solved, left = torch.zeros_like(solved), torch.zeros_like(left)
+        root = torch.sqrt(1 + left)
         row = solved / root
         self._thetas.rows[slot] += row / root * (reward - self._thetas.rows[slot] @ x)
         self._rows.append(row)

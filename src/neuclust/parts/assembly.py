@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.kernels.ranking import sort_positions
+from neuclust.kernels.ranking import sort_positions, sound
 from neuclust.parts.constraints import Rules
 
 SlateValue = Callable[[Tensor], Tensor]  # F of slates' arm rewards (m, K), in any order: (m,)
@@ -275,7 +275,7 @@ def _above(new: float, old: float) -> bool:
 
 def _first_largest(values: Tensor) -> int:
     """Index of the largest, the first of those equal up to rounding: candidates come by (−v, tie)."""
-    top = values.max()
+    top = sound(values).max()
     return int(torch.nonzero(values >= top - SLACK * torch.clamp(top.abs(), min=1.0))[0])
 
 

@@ -19,6 +19,8 @@ from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.state import take
 
+LARGE = 1e12  # sums of squares from which rounding comes near the prior's share of the precision
+
 
 @dataclass(frozen=True, slots=True)
 class BayesLinearConfig:
@@ -83,7 +85,10 @@ class BayesLinear:
         self._solved = None
 
     def _add(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:
-        self._gram += (features.T * counts) @ features
+        gram = self._gram + (features.T * counts) @ features
+        if not bool((torch.diagonal(gram) < LARGE).all()):
+            definite_cholesky(self._precision(gram))  # refused here, before anything changes, or never
+        self._gram = gram
         self._moment += features.T @ sums
         self._energy += energy
         self._count += round(float(counts.sum()))
@@ -92,12 +97,16 @@ class BayesLinear:
     def _solve(self) -> tuple[Tensor, Tensor]:
         """L with Λ = LLᵀ, and m; made when first asked for after a change."""
         if self._solved is None:
-            precision = self._gram / self.noise_variance
-            precision.diagonal().add_(1 / self._prior)
-            factor = definite_cholesky(precision)
+            factor = definite_cholesky(self._precision(self._gram))
             mean = torch.cholesky_solve(self._moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
             self._solved = factor, mean
         return self._solved
+
+    def _precision(self, gram: Tensor) -> Tensor:
+        """Λ, (p, p)."""
+        precision = gram / self.noise_variance
+        precision.diagonal().add_(1 / self._prior)
+        return precision
 
     # --- reading ---------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels import jit
 from neuclust.kernels.lloyd import lloyd
-from neuclust.kernels.ranking import cluster_table, top_of_clusters
+from neuclust.kernels.ranking import cluster_table, top_of_clusters, unsound
 from neuclust.parts.cluster_choice import ClusterReport, choose_clusters
 from neuclust.parts.encoder import active_contexts
 
@@ -197,6 +197,8 @@ class ClusterMap:
             config, start = self._chosen(profiles)
             if self.settled is not None and self.config.warm:
                 start = self.settled.centroids
+                if not bool(torch.isfinite(start).all()):
+                    raise unsound()
             clusters = fit_clusters(profiles, config, self.clusterer, start)
             if not bool((ids[1:] > ids[:-1]).all()):
                 order = torch.argsort(ids, stable=True)

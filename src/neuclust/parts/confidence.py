@@ -150,12 +150,15 @@ class PrimalCovariance:
         columns = torch.nonzero((factors.inputs[0] != 0).any(0)).flatten()
         index = self._coordinates(columns)
         features = flatten(Factors((factors.inputs[0][:, columns], *factors.inputs[1:]), factors.deltas))
-        widths.add_products_(self._matrix, index, features)
-        self._updates += 1
-        if self._updates % self._refresh:
-            self.logdet += float(widths.woodbury_(self._inverse, index, features))
+        due = (self._updates + 1) % self._refresh == 0
+        gain = None if due else widths.woodbury_(self._inverse, index, features)
+        if gain is None:  # all or nothing: this may be refused
+            self._matrix, self._inverse, logdet = widths.refactored(self._matrix, index, features)
+            self.logdet = logdet - self._size * math.log(self._ridge)
         else:
-            self._refactor()
+            widths.add_products_(self._matrix, index, features)
+            self.logdet += float(gain)
+        self._updates += 1
 
     def state_dict(self) -> dict[str, Tensor]:
         logdet = torch.tensor(self.logdet, dtype=torch.float64)
@@ -173,11 +176,6 @@ class PrimalCovariance:
         out, fan_in = self._first
         first = (torch.arange(out).unsqueeze(1) * fan_in + columns.cpu()).flatten()
         return torch.cat([first, torch.arange(out * fan_in, self._size)])
-
-    def _refactor(self) -> None:
-        factor = widths.definite_cholesky(self._matrix)
-        self._inverse = torch.cholesky_inverse(factor)
-        self.logdet = float(2 * torch.log(torch.diagonal(factor)).sum()) - self._size * math.log(self._ridge)
 
 
 class DualCovariance:

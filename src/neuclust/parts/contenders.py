@@ -52,7 +52,8 @@ def contenders(
 
     def tighten(rows: Integers, floor: float, early: bool = False) -> None:
         factors = scaled(layer_factors(net, torch.from_numpy(contexts.dense(rows))), scale)
-        margin = SLACK * (abs(floor) + 1) if np.isfinite(floor) else 0.0
+        # what is left a bound ends below the floor after its own slack, however far its mean lies below
+        margin = SLACK * (abs(floor) + np.abs(means[rows]) + 1) if np.isfinite(floor) else 0.0
         cutoff = torch.from_numpy((floor - margin - means[rows]) / gamma)
         width, exact = confidence.narrow(factors, columns, cutoff, early)
         bounds.bonuses[rows] = gamma * width.numpy() * np.where(exact.numpy(), 1.0, 1 + SLACK)

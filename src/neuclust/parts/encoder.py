@@ -18,8 +18,8 @@ from neuclust.errors import ConfigError, DataError
 class EncoderConfig:
     """`raw` z; `scale` z/ρ; `unit` z/‖z‖; `lift` [z/ρ, √(1 − ‖z‖²/ρ²)]; `duplicate` adds [φ, φ]/√2.
 
-    rho None takes ρ from the first round, largest profile norm × largest |query entry|, so that ‖z‖ ≤ ρ: the unit
-    ball of the paper's Assumption 4 without losing the magnitude that row-wise normalising would destroy.
+    rho None takes ρ from the first round that tells it, largest profile norm × largest |query entry|, so that ‖z‖ ≤ ρ:
+    the unit ball of the paper's Assumption 4 without losing the magnitude that row-wise normalising would destroy.
     """
 
     kind: Literal["raw", "scale", "unit", "lift"] = "scale"
@@ -33,7 +33,10 @@ class EncoderConfig:
 
 
 class Encoder:
-    """Encodes contexts given on their active columns; never builds the columns that are zero anyway."""
+    """Encodes contexts given on their active columns; never builds the columns that are zero anyway.
+
+    Owns ρ: read from each round until `settle` fixes it for good, by the first round that tells it.
+    """
 
     def __init__(self, config: EncoderConfig, dim: int, even: bool) -> None:
         self.config = config
@@ -42,19 +45,32 @@ class Encoder:
             self.half += self.half % 2  # a zero column, for initialisations that halve the input
         self.dim = self.half * (2 if config.duplicate else 1)
         self._lifted = dim
+        self.rho: float | None = None  # settled by the first update that tells it
 
     def scale_of(self, round: Round) -> float:
-        """ρ, from the configuration or as a bound on the norm of contexts like this round's."""
-        if self.config.rho is not None:
-            return self.config.rho
+        """ρ: settled, from the configuration, or as a bound on the norm of contexts like this round's."""
+        known = self.rho if self.rho is not None else self.config.rho
+        if known is not None:
+            return known
         bound = float(torch.linalg.vector_norm(round.profiles, dim=1).max())
         bound *= 1.0 if round.query is None else float(round.query.abs().max())
         return bound if bound > 0 else 1.0
 
-    def settles(self, round: Round) -> bool:
-        """Whether this round may fix ρ for good: one without profiles or without a query other than 0 tells nothing."""
+    def settle(self, round: Round) -> None:
+        """Fix ρ for good, if this round tells it: one without profiles or without a query other than 0 does not."""
+        if self.rho is None and self._told_by(round):
+            self.rho = self.scale_of(round)
+
+    def _told_by(self, round: Round) -> bool:
         asked = round.query is None or bool(round.query.any())
         return self.config.rho is not None or (asked and bool(round.profiles.any()))
+
+    def saved_rho(self) -> Tensor:
+        """ρ as a state keeps it: NaN while nothing has told it."""
+        return torch.tensor(math.nan if self.rho is None else self.rho, dtype=torch.float64)
+
+    def load_rho(self, saved: Tensor) -> None:
+        self.rho = None if bool(torch.isnan(saved)) else float(saved)
 
     def encode(self, z: Tensor, active: Tensor, rho: float) -> tuple[Tensor, Tensor]:
         """φ of contexts z (n, q) on columns `active` (q,): encoded columns (n, q') and their numbers (q',)."""

@@ -162,12 +162,6 @@ class NetInputs:
         self.encoder = Encoder(config.encoder, dim, even=False)
         self.extra = int(config.pooled) + int(config.constant != 0)
         self.dim = self.encoder.dim + self.extra
-        self.rho: float | None = None  # settled by the first update
-
-    def settle(self, round: Round) -> None:
-        """Fix ρ for good, if this round tells it."""
-        if self.rho is None and self.encoder.settles(round):
-            self.rho = self._scale(round)
 
     def distinct(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
         """Distinct contexts encoded (u, q'), the numbers of their columns (q',), every arm's row (n,)."""
@@ -182,11 +176,8 @@ class NetInputs:
         out[:, columns] = x
         return out
 
-    def _scale(self, round: Round) -> float:
-        return self.rho if self.rho is not None else self.encoder.scale_of(round)
-
     def _encode(self, round: Round, z: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(z.to(torch.float64), round.active, self._scale(round))
+        x, columns = self.encoder.encode(z.to(torch.float64), round.active, self.encoder.scale_of(round))
         blocks = [x]
         if self.config.pooled:
             blocks.append(pooled(x, masked=round.query is not None))
@@ -237,7 +228,7 @@ class FeatureNet:
     def remember(self, history: History, round: Round, positions: Tensor, rewards: Tensor) -> list[int]:
         """Append the slate's contexts to the history with the rewards that were seen; their rows, in slate order."""
         contexts = self.inputs.at(round, positions)
-        self.inputs.settle(round)
+        self.inputs.encoder.settle(round)
         rows = [history.row(context) for context in contexts]
         for row, reward in zip(rows, rewards.tolist(), strict=True):
             if not math.isnan(reward):  # not observed, not learned
@@ -273,8 +264,7 @@ class FeatureNet:
     def state_dict(self) -> dict[str, Tensor]:
         state = {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}
         state |= {f"initial.{i}": weight for i, weight in enumerate(self.initial.weights)}
-        rho = math.nan if self.inputs.rho is None else self.inputs.rho
-        return {**state, "rho": torch.tensor(rho, dtype=torch.float64), "failures": torch.tensor(self.failures)}
+        return {**state, "rho": self.inputs.encoder.saved_rho(), "failures": torch.tensor(self.failures)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         shapes = list(enumerate(self.initial.weights))
@@ -282,6 +272,5 @@ class FeatureNet:
         initial = tuple(take(state, f"initial.{i}", like) for i, like in shapes)
         self.net = Network(weights, self.net.scale, self.net.bias)
         self.initial = Network(initial, self.net.scale, self.net.bias)
-        rho = float(state["rho"])
-        self.inputs.rho = None if math.isnan(rho) else rho
+        self.inputs.encoder.load_rho(state["rho"])
         self.failures = int(state["failures"])

@@ -52,9 +52,10 @@ class ShownProfiles:
         return contexts, merged[group]
 
     def _again(self, profiles: Tensor) -> bool:
-        known = self._seen is not None and self._seen[0] is profiles and self._seen[1] == profiles._version
+        version = -1 if profiles.is_inference() else profiles._version  # torch counts no changes in inference mode
+        known = version >= 0 and self._seen is not None and self._seen[0] is profiles and self._seen[1] == version
         if not known:
-            self._seen, self._kept, self._whole, self._columns = (profiles, profiles._version), None, None, None
+            self._seen, self._kept, self._whole, self._columns = (profiles, version), None, None, None
         return known
 
 

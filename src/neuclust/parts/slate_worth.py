@@ -29,6 +29,7 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from neuclust.errors import ConfigError
+from neuclust.kernels.ranking import unsound
 from neuclust.parts.state import take
 
 Floats = NDArray[np.float64]
@@ -152,6 +153,8 @@ class SlateWorth:
         return None if self._steps is None else self._steps.clone()
 
     def _believed(self) -> Tensor | None:
+        if not bool(torch.isfinite(self._cells).all()):
+            raise unsound()
         slates, config = int(self._cells[0].sum()), self.config
         if slates < config.at_least:
             return None

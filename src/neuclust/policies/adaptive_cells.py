@@ -66,7 +66,6 @@ class AdaptiveCellUCB:
         self._v1 = 2 * math.sqrt(size) if config.v1 is None else config.v1
         self._v2 = 0.25 if config.v2 is None else config.v2
         self._shrink = 2 ** (-1 / size) if config.rho is None else config.rho
-        self._rho = math.nan
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
@@ -81,7 +80,7 @@ class AdaptiveCellUCB:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         leaves = self._leaves(round, contexts_at(round, slate.positions))
-        self._rho = self._scale(round)
+        self.encoder.settle(round)
         seen = ~torch.isnan(feedback.arm_rewards)
         self.tree.observe(leaves[seen], feedback.arm_rewards[seen].to(torch.float64))
         played = torch.unique(leaves[seen])
@@ -111,16 +110,14 @@ class AdaptiveCellUCB:
         return self._v1 * self._shrink**depth
 
     def _leaves(self, round: Round, contexts: Tensor) -> Tensor:
-        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self._scale(round))
+        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
         return self.tree.leaves(x, columns)
 
-    def _scale(self, round: Round) -> float:
-        return self.encoder.scale_of(round) if math.isnan(self._rho) else self._rho
-
     def state_dict(self) -> dict[str, Tensor]:
-        scalars = {"seed": torch.tensor(self.seed), "rho": torch.tensor(self._rho, dtype=torch.float64)}
+        scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
         return {**scalars, **nested("tree", self.tree.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.tree.load_state_dict(under("tree", state))
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self.encoder.load_rho(state["rho"])
+        self.seed = int(state["seed"])

@@ -14,7 +14,7 @@ from torch import Tensor
 from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
-from neuclust.kernels.ranking import top
+from neuclust.kernels.ranking import sound, top
 from neuclust.kernels.regions import group_rows
 from neuclust.parts.block_regression import BlockRegression
 from neuclust.parts.encoder import contexts_at
@@ -170,7 +170,7 @@ class Auto:
         if self.config.combine == "max":
             every = torch.stack([sheets.of(name)[0] for name in names])
             return (every - self.config.penalty * team.gaps.unsqueeze(1)).amax(0), means
-        weights = torch.softmax(team.log_weights / self.config.temperature, 0)
+        weights = sound(torch.softmax(team.log_weights / self.config.temperature, 0))
         heard = [m for m, weight in enumerate(weights.tolist()) if weight > UNHEARD]
         return weights[heard] @ torch.stack([sheets.of(names[m])[0] for m in heard]), means
 

@@ -74,7 +74,6 @@ class CubeBandit:
         # one seed for all: a cube's name is no part of what is learned
         weights = stream(0, "cube names").integers(-(2**63), 2**63, self.encoder.dim)
         self._weights = torch.from_numpy(weights | 1)  # odd: no coordinate is ever lost
-        self._rho = math.nan
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
@@ -87,7 +86,7 @@ class CubeBandit:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         names = self._names(round, contexts_at(round, slate.positions))
-        self._rho = self._scale(round)
+        self.encoder.settle(round)
         self.cubes.observe(names, feedback.arm_rewards)
 
     def _chosen(self, round: Round, under_explored: Tensor, means: Tensor) -> Tensor:
@@ -101,20 +100,18 @@ class CubeBandit:
 
     def _names(self, round: Round, contexts: Tensor) -> Tensor:
         """The name of each context's cube, (n,) int64; sums wrap around."""
-        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self._scale(round))
+        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
         coordinates = (x * self._parts).floor()
         if self.config.clip:
             coordinates = coordinates.clamp(0, self._parts - 1)
         with np.errstate(over="ignore"):
             return torch.from_numpy(coordinates.to(torch.int64).numpy() @ self._weights[columns].numpy())
 
-    def _scale(self, round: Round) -> float:
-        return self.encoder.scale_of(round) if math.isnan(self._rho) else self._rho
-
     def state_dict(self) -> dict[str, Tensor]:
-        scalars = {"seed": torch.tensor(self.seed), "rho": torch.tensor(self._rho, dtype=torch.float64)}
+        scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
         return {**scalars, **nested("cubes", self.cubes.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.cubes.load_state_dict(under("cubes", state))
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self.encoder.load_rho(state["rho"])
+        self.seed = int(state["seed"])

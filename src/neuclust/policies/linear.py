@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,7 +14,7 @@ from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
-from neuclust.kernels.widths import definite_cholesky, woodbury_
+from neuclust.kernels.widths import refactored, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import take
 from neuclust.parts.ties import tie_rank
@@ -54,7 +53,6 @@ class SharedLinUCB:
         self._matrix = torch.eye(size, dtype=torch.float64) * config.ridge  # V
         self._inverse = torch.eye(size, dtype=torch.float64) / config.ridge
         self._moment = torch.zeros(size, dtype=torch.float64)  # b
-        self._rho = math.nan
         self._updates = 0
 
     def select(self, round: Round) -> Slate:
@@ -72,25 +70,22 @@ class SharedLinUCB:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         x, columns = self._encode(round, contexts_at(round, slate.positions))
-        self._rho = self._scale(round)
-        self._updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             self._learn(x[seen], columns, feedback.arm_rewards[seen].to(torch.float64))
+        self.encoder.settle(round)
+        self._updates += 1
 
     def _learn(self, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
-        self._matrix[columns[:, None], columns] += x.T @ x
-        self._moment[columns] += x.T @ rewards
-        if self._updates % self.config.refresh:
-            woodbury_(self._inverse, columns, x)
+        due = (self._updates + 1) % self.config.refresh == 0
+        if due or woodbury_(self._inverse, columns, x) is None:  # all or nothing: this may be refused
+            self._matrix, self._inverse, _ = refactored(self._matrix, columns, x)
         else:
-            self._inverse = torch.cholesky_inverse(definite_cholesky(self._matrix))
-
-    def _scale(self, round: Round) -> float:
-        return self.encoder.scale_of(round) if math.isnan(self._rho) else self._rho
+            self._matrix[columns[:, None], columns] += x.T @ x
+        self._moment[columns] += x.T @ rewards
 
     def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(contexts, round.active, self._scale(round))
+        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
         if self.config.bias:
             x = torch.cat([x, x.new_ones(len(x), 1)], 1)
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
@@ -101,11 +96,12 @@ class SharedLinUCB:
             "matrix": self._matrix.clone(),
             "inverse": self._inverse.clone(),
             "moment": self._moment.clone(),
-            "rho": torch.tensor(self._rho, dtype=torch.float64),
+            "rho": self.encoder.saved_rho(),
             "updates": torch.tensor(self._updates),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
         self._moment = take(state, "moment", self._moment)
-        self._rho, self._updates = float(state["rho"]), int(state["updates"])
+        self.encoder.load_rho(state["rho"])
+        self._updates = int(state["updates"])

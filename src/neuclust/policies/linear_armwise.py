@@ -12,11 +12,11 @@ from torch import Tensor
 
 from neuclust.configuration import check_choices
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky
-from neuclust.parts.armwise import ArmwiseRidge
+from neuclust.parts.armwise import LONGEST, ArmwiseRidge
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import nested, take, under
 from neuclust.parts.ties import tie_rank
@@ -58,7 +58,6 @@ class ArmwiseLinUCB:
         self.encoder = Encoder(config.encoder, dim, even=False)
         self.own = ArmwiseRidge(self.encoder.dim)
         self._shared = torch.eye(self.encoder.dim, dtype=torch.float64)  # A_0
-        self._rho = math.nan
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
@@ -71,12 +70,12 @@ class ArmwiseLinUCB:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         x = self._full(round, contexts_at(round, slate.positions))
-        self._rho = self._scale(round)
         arms = round.arm_ids[slate.positions].tolist()
         for arm, context, reward in zip(arms, x, feedback.arm_rewards.tolist(), strict=True):
             if not math.isnan(reward):  # not observed, not learned
                 row = self.own.learn(arm, context, reward)
                 self._shared += torch.outer(row, row)
+        self.encoder.settle(round)
 
     def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """Mean and s of every offered arm, (n,) each: as if never played, then those that were."""
@@ -101,22 +100,31 @@ class ArmwiseLinUCB:
         inverse = torch.cholesky_inverse(definite_cholesky(self._shared))
         return inverse @ self.own.theta_sum, inverse
 
-    def _scale(self, round: Round) -> float:
-        return self.encoder.scale_of(round) if math.isnan(self._rho) else self._rho
-
     def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self._scale(round))
-        return x / math.sqrt(self.config.ridge), columns
+        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
+        return self._shortish(x / math.sqrt(self.config.ridge)), columns
 
     def _full(self, round: Round, contexts: Tensor) -> Tensor:
-        x = self.encoder.full(contexts.to(torch.float64), round.active, self._scale(round))
-        return x / math.sqrt(self.config.ridge)
+        x = self.encoder.full(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
+        return self._shortish(x / math.sqrt(self.config.ridge))
+
+    def _shortish(self, x: Tensor) -> Tensor:
+        """Contexts, refused where the ridge is too small beside them to be told from rounding."""
+        longest = float(torch.linalg.vector_norm(x, dim=1).max()) if len(x) else 0.0
+        if not longest <= LONGEST:
+            name = "linucb-hybrid" if self.config.shared else self.name
+            raise DataError(
+                f"{name}: expected contexts of length at most {LONGEST:g}·√ridge, got {longest:.3g}·√ridge; scale "
+                "the features (encoder.kind=scale with encoder.rho=none does) or raise ridge"
+            )
+        return x
 
     def state_dict(self) -> dict[str, Tensor]:
-        scalars = {"seed": torch.tensor(self.seed), "rho": torch.tensor(self._rho, dtype=torch.float64)}
+        scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
         return {**scalars, "shared": self._shared.clone(), **nested("own", self.own.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.own.load_state_dict(under("own", state))
         self._shared = take(state, "shared", self._shared)
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self.encoder.load_rho(state["rho"])
+        self.seed = int(state["seed"])

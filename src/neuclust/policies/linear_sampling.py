@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -54,14 +53,14 @@ class LinearTS:
         self.encoder = Encoder(config.encoder, dim, even=False)
         self._matrix = torch.eye(self.encoder.dim, dtype=torch.float64) * config.ridge  # V
         self._moment = torch.zeros(self.encoder.dim, dtype=torch.float64)  # b
-        self._rho = math.nan
+        self._factor: Tensor | None = None  # L, V = LLᵀ, where it is known
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
         contexts = active_contexts(round)
         first, group = group_rows(contexts)  # equal contexts once, so that ties stay ties
         x, columns = self._encode(round, contexts[first])
-        factor = definite_cholesky(self._matrix)
+        factor = definite_cholesky(self._matrix) if self._factor is None else self._factor
         sampled = (x @ self._draw(factor, round.t)[columns])[group]
         positions = top(sampled, tie_rank(round, self.config.tie, self.seed), self.slate_size)
         chosen = self._full(round, contexts[positions])
@@ -73,10 +72,12 @@ class LinearTS:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         x = self._full(round, contexts_at(round, slate.positions))
-        self._rho = self._scale(round)
         seen = ~torch.isnan(feedback.arm_rewards)
-        self._matrix += x[seen].T @ x[seen]
+        matrix = self._matrix + x[seen].T @ x[seen]
+        self._factor = definite_cholesky(matrix)  # what the next select needs; nothing is learned where it is refused
+        self._matrix = matrix
         self._moment += x[seen].T @ feedback.arm_rewards[seen].to(torch.float64)
+        self.encoder.settle(round)
 
     def _estimate(self, factor: Tensor) -> Tensor:
         """θ̂, (d,)."""
@@ -89,19 +90,18 @@ class LinearTS:
         drawn: Tensor = self._estimate(factor) + self.config.spread * shift
         return drawn
 
-    def _scale(self, round: Round) -> float:
-        return self.encoder.scale_of(round) if math.isnan(self._rho) else self._rho
-
     def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        return self.encoder.encode(contexts.to(torch.float64), round.active, self._scale(round))
+        return self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
 
     def _full(self, round: Round, contexts: Tensor) -> Tensor:
-        return self.encoder.full(contexts.to(torch.float64), round.active, self._scale(round))
+        return self.encoder.full(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
 
     def state_dict(self) -> dict[str, Tensor]:
-        scalars = {"seed": torch.tensor(self.seed), "rho": torch.tensor(self._rho, dtype=torch.float64)}
+        scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
         return {**scalars, "matrix": self._matrix.clone(), "moment": self._moment.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._moment = take(state, "matrix", self._matrix), take(state, "moment", self._moment)
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self._factor = None
+        self.encoder.load_rho(state["rho"])
+        self.seed = int(state["seed"])

@@ -20,6 +20,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.compiled import top_of_groups
 from neuclust.kernels.network import Factors
 from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
+from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores
@@ -187,7 +188,7 @@ class NeUClust:
         best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), self.slate_size)
         _, _, diagonal = self._scan(seen, best, scores)
         contexts = self.arms.encode(seen, slate.positions)
-        self.arms.settle_scale(seen)
+        self.arms.encoder.settle(seen)
         self._diagonal.diagonal = diagonal
         self.arms.remember(contexts, feedback)
 
@@ -201,6 +202,7 @@ class NeUClust:
         features = [self.arms.features(self.arms.encode(seen, positions)) for positions in best]
         slate_values = self.config.slate.weight * self.slates.value(scores.means[best])
         winner, top, winning_bonuses = 0, -torch.inf, torch.zeros(0)
+        sound(slate_values)
         for c, positions in enumerate(best):
             bonuses = gamma * diagonal_squares(features[c], diagonal).sqrt()
             value = float((scores.means[positions] + bonuses).mean() + slate_values[c])
@@ -233,11 +235,6 @@ class NeUClust:
     def failed_trainings(self) -> int:
         """How many fits of either net blew up or found no step that helped."""
         return self.arms.failures + self.slates.failures
-
-
-def first_largest(values: Tensor) -> int:
-    """Index of the largest value, the first of equals."""
-    return int(torch.nonzero(values == values.max())[0])
 
 
 def _grown(diagonal: tuple[Tensor, ...], features: Factors) -> tuple[Tensor, ...]:

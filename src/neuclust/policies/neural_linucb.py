@@ -74,12 +74,12 @@ class NeuralLinUCB:
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
-        rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
-        self.updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
-            features = self.net.features(self.history.contexts.rows[rows[seen]])
-            self.ridge.observe(features, feedback.arm_rewards[seen].to(torch.float64))
+            features = self.net.features(self.net.inputs.at(round, slate.positions)[seen])
+            self.ridge.observe(features, feedback.arm_rewards[seen].to(torch.float64))  # first: it may refuse
+        self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
+        self.updates += 1
         self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
 
     def state_dict(self) -> dict[str, Tensor]:
