@@ -202,6 +202,8 @@ BAD_REVIEWS = {
     "no stars": (json.dumps({key: v for key, v in REVIEWS[1].items() if key != "stars"}), "stars from 1 to 5"),
     "ten stars": (json.dumps({**REVIEWS[1], "stars": 10}), "stars from 1 to 5, got 10"),
     "no date": (json.dumps({**REVIEWS[1], "date": "yesterday"}), "a date such as .*, got 'yesterday'"),
+    "a blank before the date": (json.dumps({**REVIEWS[1], "date": " 2018-07-07"}), "a date such as .*, got ' 2018"),
+    "second 60": (json.dumps({**REVIEWS[1], "date": "2018-07-07 00:00:60"}), "a date such as .*, got '2018.*:60'"),
     "an unknown business": (json.dumps({**REVIEWS[1], "business_id": "x"}), "business of the business file, got 'x'"),
 }
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
     import polars as pl
 
 DATE_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")  # later and earlier rounds of the dataset
+_PLAIN_DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:[0-5]\d)?$"  # Polars would also take blanks in odd places, and second 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,8 @@ def _parse_fast(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
         return None
     if raw.height != chunk.data.count(b"\n") + (not chunk.data.endswith(b"\n")):
         return None  # blank lines: line numbers would no longer be row numbers
+    if not raw.select(pl.col("date").str.contains(_PLAIN_DATE).fill_null(False).all()).item():
+        return None
     frame = _with_moments(raw.with_row_index("line", offset=chunk.first_line))
     fine = (
         pl.col("user_id").is_not_null()
