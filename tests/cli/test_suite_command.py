@@ -49,3 +49,11 @@ def test_says_what_it_leaves_out_and_refuses_what_it_does_not_know(call: Command
     wrong = call("suite", "--problem", "bumps", "--out", tmp_path / "w", "--policy", "uniform")
     assert wrong.code == 2
     assert "--problem: expected one of" in wrong.err
+
+
+@pytest.mark.parametrize("wrong", [["--policy", "linucp"], ["--problem", "bumb"], ["--set", "foo=1"]])
+def test_a_slip_leaves_no_folder_behind(call: Command, tmp_path: Path, wrong: list[str]) -> None:
+    answer = call("suite", "--quick", *wrong, "--out", tmp_path / "out")
+    assert answer.code == 2
+    assert answer.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()

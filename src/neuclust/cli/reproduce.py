@@ -114,7 +114,7 @@ def _study(name: str) -> Study:
     from neuclust.experiment.reproduction import STUDIES
 
     if name not in STUDIES:
-        raise ConfigError(f"{one_of(name, STUDIES)}; name one of the paper's data sets")
+        raise ConfigError(f"reproduce: {one_of(name, STUDIES)}")
     return STUDIES[name]
 
 

@@ -51,12 +51,16 @@ def suite(
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.engines import make_engine
     from neuclust.experiment.store import open_store
-    from neuclust.experiment.suite import chosen_problems, suite_spec
+    from neuclust.experiment.suite import chosen_problems, find_inputs, suite_spec
     from neuclust.experiment.tasks import tasks_of
+    from neuclust.presets import policy_config
 
     folder = out or Path("results") / ("suite-quick" if quick else "suite")
     chosen = make_engine(engine, workers, None)
     contestants = parse_contestants(policy or _default_policies(quick), settings=set_ or ())
+    for contestant in contestants:
+        policy_config(contestant.policy, contestant.preset, contestant.clusters, contestant.settings)
+    chosen_problems(problem or (), find_inputs(data))  # refused here, before anything is written
     require_writable("--out", folder)
     open_store(folder, make=True)
     inputs = _inputs(data, folder, problem or ())

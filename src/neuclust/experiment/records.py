@@ -104,7 +104,10 @@ def read_runs(path: Path) -> list[RunRecord]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(f"{path}: expected a results file, could not read it ({error.strerror})") from None
+        raise DataError(
+            f"{path}: expected a results file, could not read it ({error.strerror}); `neuclust run --out` and "
+            "`neuclust sweep` make folders of results"
+        ) from None
     except ValueError as error:
         raise DataError(f"{path}: expected results as JSON, got something else ({error})") from None
     if not isinstance(document, dict) or not isinstance(document.get("runs"), list):

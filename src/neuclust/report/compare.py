@@ -70,7 +70,7 @@ def compare(
         raise DataError("expected runs to compare, got none with a round played; run some policies first")
     if baseline is not None and not any(_named(problem, baseline) for problem in found):
         known = sorted({_code(one) for problem in found for one in problem.contenders})
-        raise ConfigError(f"--baseline: {one_of(baseline, known)}; name one that has run")
+        raise ConfigError(f"--baseline: {one_of(baseline, known)}")
     return [_comparison(problem, confidence, baseline) for problem in found]
 
 

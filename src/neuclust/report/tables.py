@@ -144,9 +144,10 @@ def floor_note(floor: float, rounds: int) -> str:
 
 
 def _failed_note(run: RunRecord) -> str:
+    often = "once" if run.failed_trainings == 1 else f"{run.failed_trainings} times"
     return (
-        f"{_run_name(run)}: training failed {run.failed_trainings} times (it blew up or found no step that helped) and "
-        "kept the weights it had; where that happens often, lower the training step."
+        f"{_run_name(run)}: training failed {often} (it blew up or found no step that helped) and kept the weights it "
+        "had; where that happens often, lower the training step."
     )
 
 
