@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
@@ -55,9 +55,9 @@ class NetworkConfig:
     output_scale: Literal["root-width", "one"] = "root-width"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"network: expected width and depth of at least 1, got {self.width} and {self.depth}")
+        check_entries(self)
 
     @property
     def scale(self) -> float:
@@ -71,6 +71,9 @@ class ArmModelConfig:
     confidence: ConfidenceConfig = field(default_factory=ConfidenceConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

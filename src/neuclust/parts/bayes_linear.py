@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
@@ -33,6 +34,7 @@ class BayesLinearConfig:
                 "expected prior_variance and noise_variance above 0, got "
                 f"{self.prior_variance} and {self.noise_variance}"
             )
+        check_entries(self)
 
 
 def with_constant(features: Tensor) -> Tensor:

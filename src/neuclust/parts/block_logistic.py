@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.logistic import newton
@@ -43,6 +44,7 @@ class BlockLogisticConfig:
                 "logistic: expected tune_every >= 1 and variances above 0 in order, got "
                 f"{self.tune_every} and {self.least_variance} to {self.most_variance}"
             )
+        check_entries(self)
 
 
 class BlockLogistic:

@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import block_step
 from neuclust.parts.bayes_linear import BayesLinear
@@ -43,6 +44,7 @@ class BlockRegressionConfig:
                 f"{self.noise}, variances {self.least_variance} to {self.most_variance}, noise {self.least_noise} to "
                 f"{self.most_noise}, every {self.every} and steps {self.steps}"
             )
+        check_entries(self)
 
 
 class BlockLayout:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels import jit
@@ -51,17 +51,19 @@ class ClusteringConfig:
     most: int = 30
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
             raise ConfigError(
                 "clustering: expected count, max_iter and n_init of at least 1, got "
                 f"{self.count}, {self.max_iter} and {self.n_init}"
             )
+        if not 0 <= self.seed < 2**32:
+            raise ConfigError(f"clustering.seed: expected a whole number from 0 to below 2^32, got {self.seed}")
         if self.choose != "fixed" and (self.method == "hdbscan" or self.on == "masked" or self.most < 2):
             raise ConfigError(
                 f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
                 f"takes a number, got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
             )
+        check_entries(self)
 
 
 class Clusterer(Protocol):

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels import widths
 from neuclust.kernels.network import (
@@ -55,11 +55,11 @@ class ConfidenceConfig:
     refresh: int = 200  # updates between two exact refactorisations, so that rounding cannot pile up
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.ridge > 0:
             raise ConfigError(f"confidence.ridge: expected a number above 0, got {self.ridge}")
         if self.refresh < 1:
             raise ConfigError(f"confidence.refresh: expected at least 1, got {self.refresh}")
+        check_entries(self)
 
 
 class Covariance(Protocol):

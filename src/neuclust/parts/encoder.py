@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 
@@ -27,9 +27,9 @@ class EncoderConfig:
     duplicate: bool = False
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.rho is not None and not self.rho > 0:
             raise ConfigError(f"encoder.rho: expected a positive number or none (automatic), got {self.rho}")
+        check_entries(self)
 
 
 class Encoder:

@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError, StateError
 from neuclust.parts.cluster_choice import choose_clusters
@@ -44,6 +45,7 @@ class BlocksConfig:
                 "blocks: expected most_clusters of at least 1 and fewest_arms of at least 2, got "
                 f"{self.most_clusters} and {self.fewest_arms}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError, StateError
 from neuclust.parts.bayes_linear import BayesLinear
 from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig, evidence_step
@@ -64,6 +65,7 @@ class IndexConfig:
                 "index: expected bonus >= 0, reach > 0, rate > 0 and growth > 1, got "
                 f"{self.bonus}, {self.reach}, {self.rate} and {self.growth}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

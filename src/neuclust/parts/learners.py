@@ -8,6 +8,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.bayes_linear import BayesLinearConfig
 from neuclust.parts.block_logistic import BlockLogistic, BlockLogisticConfig
@@ -59,7 +60,10 @@ class NetLearnerConfig:
     def __post_init__(self) -> None:
         if not self.spread >= 0:
             raise ConfigError(f"net.spread: expected a number of at least 0, got {self.spread}")
+        if not self.strong_decay >= 0:
+            raise ConfigError(f"net.strong_decay: expected a number of at least 0, got {self.strong_decay}")
         self.net  # noqa: B018 - refuses what no net can be made of
+        check_entries(self)
 
     @property
     def net(self) -> FeatureNetConfig:
@@ -116,6 +120,7 @@ class LearnersConfig:
         for name, bonus in bonuses.items():
             if not bonus >= 0:
                 raise ConfigError(f"{name}: expected a number of at least 0, got {bonus}")
+        check_entries(self)
 
 
 def _stiff(config: LearnersConfig) -> NetLearnerConfig:

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
 from neuclust.kernels.monotone import (
@@ -52,11 +52,11 @@ class SlateModelConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
         if not self.weight >= 0:
             raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
+        check_entries(self)
 
 
 class SlateModel:

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.initial import initial_network
 from neuclust.kernels.network import Network, forward
@@ -31,9 +31,9 @@ class SlateNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"slate net: expected width and depth of at least 1, got {self.width} and {self.depth}")
+        check_entries(self)
 
 
 class SlateNet:

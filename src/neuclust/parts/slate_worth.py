@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.state import take
 
@@ -58,6 +59,7 @@ class SlateWorthConfig:
             )
         if not 0 < self.flattest <= 1:
             raise ConfigError(f"slate worth: expected flattest above 0 up to 1, got {self.flattest}; 0.9 is usual")
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.history import GrowingTable
 
@@ -43,6 +44,7 @@ class DriftConfig:
                 "drift: expected a threshold above 0 or none and a long_threshold above 0, got "
                 f"{self.threshold} and {self.long_threshold}"
             )
+        check_entries(self)
 
 
 def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:

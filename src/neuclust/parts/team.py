@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.feature_blocks import FeatureBlocks
 from neuclust.parts.history import GrowingTable
@@ -47,6 +48,7 @@ class TeamConfig:
             raise ConfigError(f"prior: expected a number of nats from 0 to {MOST_PRIOR:g}, got {self.prior}")
         if not self.switching >= 0:
             raise ConfigError(f"switching: expected a number of at least 0, got {self.switching}")
+        check_entries(self)
 
 
 class Team:

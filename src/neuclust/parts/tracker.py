@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 
@@ -33,6 +34,7 @@ class TrackerConfig:
             raise ConfigError(
                 f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"
             )
+        check_entries(self)
 
 
 class ProfileTracker:

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
@@ -50,7 +50,6 @@ class AcrossConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.slate.sort_input:
             raise ConfigError(
                 "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
@@ -62,6 +61,7 @@ class AcrossConfig:
             )
         if not self.explore >= 0:
             raise ConfigError(f"explore: expected a number of at least 0, got {self.explore}")
+        check_entries(self)
 
 
 class NeUClustAcross:

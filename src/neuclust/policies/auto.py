@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
@@ -54,6 +54,7 @@ class ExploringConfig:
             )
         if not self.least_lift > 0:
             raise ConfigError(f"exploring.least_lift: expected a number above 0, got {self.least_lift}")
+        check_entries(self)
 
     def chance(self, level: float, lift: float, t: int) -> float:
         """ε for r̄ = `level` at slate t = 1, 2, …"""
@@ -85,12 +86,12 @@ class AutoConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not (self.penalty >= 0 and self.temperature > 0 and self.claims >= 0):
             raise ConfigError(
                 "auto: expected penalty and claims of at least 0 and temperature > 0, got "
                 f"{self.penalty}, {self.claims} and {self.temperature}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

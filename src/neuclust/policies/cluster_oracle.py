@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
 from neuclust.parts.ties import tie_rank
@@ -17,6 +18,9 @@ from neuclust.persistence import save_policy
 @dataclass(frozen=True, slots=True)
 class ClusterOracleConfig:
     clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+
+    def __post_init__(self) -> None:
+        check_entries(self)
 
 
 class ClusterOracle:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.kernels.pruning import best_overall
 from neuclust.kernels.ranking import top
@@ -23,7 +23,7 @@ class CombinatorialNeuralConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
+        check_entries(self)
 
 
 class CombinatorialNeuralUCB:

@@ -14,7 +14,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -36,9 +36,9 @@ class CombinatorialSamplingConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.samples is not None and self.samples < 1:
             raise ConfigError(f"samples: expected at least 1, or none for the formula, got {self.samples}")
+        check_entries(self)
 
 
 def samples_needed(slate_size: int) -> int:

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -28,9 +28,9 @@ class CountConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.bonus >= 0:
             raise ConfigError(f"bonus: expected a number of at least 0, got {self.bonus}")
+        check_entries(self)
 
 
 class CountUCB:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -37,11 +37,11 @@ class CubeConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.horizon < 1 or not self.smoothness > 0:
             raise ConfigError(
                 f"expected horizon of at least 1 and smoothness above 0, got {self.horizon} and {self.smoothness}"
             )
+        check_entries(self)
 
 
 def parts_per_axis(horizon: int, smoothness: float, dim: int) -> int:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -34,9 +34,9 @@ class EpsilonGreedyConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.exploration >= 0:
             raise ConfigError(f"exploration: expected a number of at least 0, got {self.exploration}")
+        check_entries(self)
 
 
 class EpsilonGreedy:

@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -34,11 +34,11 @@ class LinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.alpha >= 0 or self.refresh < 1:
             raise ConfigError(f"expected alpha >= 0 and refresh >= 1, got {self.alpha} and {self.refresh}")
+        check_entries(self)
 
 
 class SharedLinUCB:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.compiled import top_of_groups
@@ -50,12 +50,12 @@ class NeUClustConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
             raise ConfigError(
                 f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "
                 "use covariance=slate"
             )
+        check_entries(self)
 
 
 class NeUClust:

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -34,11 +34,11 @@ class NeuralLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linear: expected a net with a hidden layer, got depth {self.net.depth}")
         if not self.spread >= 0:
             raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
+        check_entries(self)
 
 
 class NeuralLinear:

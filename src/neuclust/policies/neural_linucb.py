@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -36,13 +36,13 @@ class NeuralLinUCBConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linucb: expected a net with a hidden layer, got depth {self.net.depth}")
         if self.head == "bandit" and self.net.init == "torch-default":
             raise ConfigError("head=bandit has no bias, got net.init=torch-default; use uniform or head=own")
         if not self.ridge > 0 or not self.alpha >= 0:
             raise ConfigError(f"expected ridge > 0 and alpha >= 0, got {self.ridge} and {self.alpha}")
+        check_entries(self)
 
 
 class NeuralLinUCB:

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
@@ -58,13 +58,13 @@ class NeuralMABConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.shortcut and self.slate_kind == "plain":
             raise ConfigError("shortcut: expected slate_kind=monotone, got plain, whose greedy slate may be another")
         if self.slate_kind == "monotone" and not (self.slate.sort_input and self.slate.relu_input):
             raise ConfigError("slate: expected sort_input and relu_input, since a slate that grows has empty slots")
         if not self.epsilon >= 0:
             raise ConfigError(f"epsilon: expected a number of at least 0, got {self.epsilon}")
+        check_entries(self)
 
 
 class NeuralMAB:
