@@ -58,7 +58,7 @@ def _fits(value: object, option: Any) -> bool:
     if option is int:
         return isinstance(value, Integral) and abs(int(value)) <= MOST_WHOLE
     if option is float:
-        return isinstance(value, Real) and abs(value) <= sys.float_info.max  # NaN is not
+        return isinstance(value, Real) and abs(cast("float", value)) <= sys.float_info.max  # NaN is not
     if get_origin(option) is tuple:
         return isinstance(value, list | tuple) and all(isinstance(one, Integral) for one in value)
     return isinstance(value, option)

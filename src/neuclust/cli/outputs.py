@@ -71,10 +71,10 @@ def _check_folder(option: str, folder: Path, make: bool = False) -> None:
 
 
 def _check_save(folder: Path) -> None:
-    from neuclust.persistence import MANIFEST, TENSORS
+    from neuclust.persistence import foreign_files
 
     if folder.exists():
-        if not folder.is_dir() or not {entry.name for entry in folder.iterdir()} <= {MANIFEST, TENSORS}:
+        if not folder.is_dir() or foreign_files(folder):
             raise ConfigError(f"--save: expected a new folder or an earlier save, got {folder}; name another one")
         _check_folder("--save", folder)
     nearest = next(parent for parent in folder.absolute().parents if parent.exists())

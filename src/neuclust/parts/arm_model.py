@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
 from neuclust.kernels.columns import forward_columns, widths_columns
-from neuclust.kernels.initial import initial_network
+from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import (
     Factors,
     Network,
@@ -32,14 +32,20 @@ from neuclust.kernels.network import (
 from neuclust.kernels.pruning import Bounds
 from neuclust.kernels.regions import find_regions, group_rows
 from neuclust.kernels.training import Parameters, arm_gradients, arm_objective, lifeless
-from neuclust.parts.confidence import ConfidenceConfig, FullConfidence, build_confidence, feature_scale
+from neuclust.parts.confidence import (
+    ConfidenceConfig,
+    FullConfidence,
+    build_confidence,
+    confidence_shapes,
+    feature_scale,
+)
 from neuclust.parts.contenders import MANY, Choice, contenders, pruning_pays
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
 from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
 from neuclust.parts.shown import ShownProfiles
-from neuclust.parts.state import nested, take, under
+from neuclust.parts.state import Shape, nested, nested_shapes, take, take_count, take_scale, under
 from neuclust.randomness import stream
 
 MANY_ARMS = 1024  # from which compiled loops by column pay
@@ -86,6 +92,16 @@ class ArmScores:
     @property
     def optimistic(self) -> Tensor:
         return self.means + self.bonuses
+
+
+def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a model of arms with `dim` features holds at least."""
+    network, weights = config.network, []
+    inputs = Encoder(config.encoder, dim, even=network.init == "symmetric").dim
+    for i, shape in enumerate(network_shapes(network.init, inputs, network.width, network.depth)):
+        yield f"weight.{i}", shape
+        weights.append(shape)
+    yield from nested_shapes("confidence", confidence_shapes(config.confidence, weights))
 
 
 class ArmModel:
@@ -336,8 +352,7 @@ class ArmModel:
         shapes = list(enumerate(self.initial.weights))
         self.net = self._with(tuple(take(state, f"weight.{i}", like) for i, like in shapes))
         self.initial = self._with(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
-        rho = float(state["rho"])
-        self.rho = None if math.isnan(rho) else rho
-        self.updates, self.failures = int(state["updates"]), int(state["failures"])
+        self.rho = take_scale(state)
+        self.updates, self.failures = take_count(state, "updates"), take_count(state, "failures")
         self.confidence.load_state_dict(under("confidence", state))
         self.history.load_state_dict(under("history", state))

@@ -12,7 +12,7 @@ from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.logistic import newton
-from neuclust.parts.block_regression import BlockLayout
+from neuclust.parts.block_regression import BlockLayout, taken_variances
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.feature_net import RetrainConfig
 from neuclust.parts.plays import Played, Plays
@@ -83,4 +83,4 @@ class BlockLogistic:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.mean = take(state, "mean", self.mean)
-        self.layout.variances = take(state, "variances", self.layout.variances)
+        self.layout.variances = taken_variances(state, self.layout.variances)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from neuclust.kernels.evidence import block_step
 from neuclust.parts.bayes_linear import BayesLinear
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.plays import Played, Plays
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import Shape, expect, nested, take, under
 
 # variance of what a block adds to a mean reward, before anything was seen
 PRIOR = {
@@ -81,6 +81,18 @@ def evidence_step(config: BlockRegressionConfig, layout: BlockLayout, belief: Ba
     belief.weigh(layout.prior, min(max(noise, config.least_noise), config.most_noise))
 
 
+def taken_variances(state: Mapping[str, Tensor], like: Tensor) -> Tensor:
+    """Saved prior variances of blocks."""
+    variances = take(state, "variances", like)
+    expect(bool((variances > 0).all()), "variances above 0", variances.tolist())
+    return variances
+
+
+def regression_shapes(size: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of a regression on so many columns holds at least."""
+    yield "belief.gram", (size, size)
+
+
 class Columns(Protocol):
     """What a regression reads of contexts."""
 
@@ -142,4 +154,4 @@ class BlockRegression:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.belief.load_state_dict(under("belief", state))
-        self.layout.variances = state["variances"].clone()
+        self.layout.variances = taken_variances(state, self.layout.variances)

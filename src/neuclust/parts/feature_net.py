@@ -15,13 +15,13 @@ from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError
 from neuclust.kernels.adam import Floats, adam
-from neuclust.kernels.initial import initial_network
+from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Network, augment, layers, output, restrict
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.training import finite, lifeless
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.history import History
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_count, take_scale
 from neuclust.randomness import stream
 
 
@@ -207,6 +207,13 @@ def pooled(x: Tensor, masked: bool) -> Tensor:
     return total / (x != 0).sum(1, keepdim=True).clamp(min=1) if masked else total
 
 
+def net_shapes(config: FeatureNetConfig, dim: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a net on `dim` features holds at least."""
+    inputs = NetInputs(config.input, dim).dim
+    for i, shape in enumerate(network_shapes(config.init, inputs, config.width, config.depth)):
+        yield f"weight.{i}", shape
+
+
 class FeatureNet:
     """φ(x; w), the last hidden layer, and f = W_L φ; `train` fits both to a history when it is time to."""
 
@@ -287,6 +294,5 @@ class FeatureNet:
         initial = tuple(take(state, f"initial.{i}", like) for i, like in shapes)
         self.net = Network(weights, self.net.scale, self.net.bias)
         self.initial = Network(initial, self.net.scale, self.net.bias)
-        rho = float(state["rho"])
-        self.inputs.rho = None if math.isnan(rho) else rho
-        self.failures = int(state["failures"])
+        self.inputs.rho = take_scale(state)
+        self.failures = take_count(state, "failures")

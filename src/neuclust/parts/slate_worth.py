@@ -30,7 +30,7 @@ from torch import Tensor
 
 from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
-from neuclust.parts.state import take
+from neuclust.parts.state import expect, take
 
 Floats = NDArray[np.float64]
 
@@ -184,7 +184,9 @@ class SlateWorth:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moments = take(state, "gram", self._gram), take(state, "moments", self._moments)
-        self._gram, self._moments, self._cells = gram, moments, take(state, "cells", self._cells)
+        cells = take(state, "cells", self._cells)
+        expect(bool((cells[0] >= 0).all()), "cells with numbers of slates of at least 0", "less")
+        self._gram, self._moments, self._cells = gram, moments, cells
         self._fresh = False
 
 

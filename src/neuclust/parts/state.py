@@ -5,7 +5,7 @@ Whoever loads takes every entry by one of these functions. Each refuses what was
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -24,6 +24,11 @@ def under(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The entries of one part, with its name taken off."""
     start = f"{name}."
     return {key[len(start) :]: tensor for key, tensor in state.items() if key.startswith(start)}
+
+
+def nested_shapes(name: str, shapes: Iterable[tuple[str, Shape]]) -> Iterator[tuple[str, Shape]]:
+    """The shapes of one part's entries, under its name."""
+    return ((f"{name}.{key}", shape) for key, shape in shapes)
 
 
 def take(state: Mapping[str, Tensor], name: str, like: Tensor, nan: bool = False) -> Tensor:

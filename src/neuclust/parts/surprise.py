@@ -12,6 +12,7 @@ from torch import Tensor
 from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.history import GrowingTable
+from neuclust.parts.state import check_lengths, expect, take_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,9 @@ class SurpriseTest:
         self._excess, self._variance = GrowingTable(), GrowingTable()
         self._quiet_until = 0  # slates seen, before which there is no alarm
 
+    def __len__(self) -> int:
+        return len(self._excess)
+
     def observe(self, chances: Tensor, rewards: Tensor) -> None:
         """Predictions (k,) made before the rewards (k,) were seen."""
         excess, variance = surprise(chances, rewards)
@@ -101,6 +105,9 @@ class SurpriseTest:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._excess.load(state["excess"])
-        self._variance.load(state["variance"])
-        self._quiet_until = int(state["quiet_until"])
+        excess, variance = self._excess.taken(state, "excess"), self._variance.taken(state, "variance")
+        check_lengths(excess=excess, variance=variance)
+        expect(bool((variance >= 0).all()), "variance of at least 0", "less")
+        self._excess.load(excess)
+        self._variance.load(variance)
+        self._quiet_until = take_count(state, "quiet_until")

@@ -16,7 +16,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.context_tree import ContextTree
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import nested, take_scale, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -123,4 +123,4 @@ class AdaptiveCellUCB:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.tree.load_state_dict(under("tree", state))
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self._rho, self.seed = take_scale(state) or math.nan, take_whole(state, "seed")

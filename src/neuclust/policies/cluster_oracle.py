@@ -11,6 +11,7 @@ from torch import Tensor
 from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.parts.state import take_whole
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -69,5 +70,5 @@ class ClusterOracle:
         return {"seed": torch.tensor(self.seed), **self.clusters.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = int(state["seed"])
-        self.clusters.load_state_dict(state)
+        self.seed = take_whole(state, "seed")
+        self.clusters.load_state_dict(state, self.dim)

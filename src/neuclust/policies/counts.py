@@ -15,7 +15,7 @@ from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.keyed_means import KeyedMeans
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import nested, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -61,4 +61,4 @@ class CountUCB:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.arms.load_state_dict(under("arms", state))
-        self.seed = int(state["seed"])
+        self.seed = take_whole(state, "seed")

@@ -16,7 +16,7 @@ from neuclust.parts.confidence import ConfidenceConfig
 from neuclust.parts.schedules import sometimes_uniform
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state
+from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
 
 
@@ -61,4 +61,5 @@ class EpsilonGreedy:
     update = learn_arms
     state_dict = arm_state
     load_state_dict = load_arm_state
+    saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

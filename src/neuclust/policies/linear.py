@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,7 +17,7 @@ from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_count, take_scale
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -96,6 +96,12 @@ class SharedLinUCB:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         return x, columns
 
+    @staticmethod
+    def saved_shapes(config: LinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim + config.bias
+        yield "matrix", (size, size)
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "matrix": self._matrix.clone(),
@@ -108,4 +114,4 @@ class SharedLinUCB:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
         self._moment = take(state, "moment", self._moment)
-        self._rho, self._updates = float(state["rho"]), int(state["updates"])
+        self._rho, self._updates = take_scale(state) or math.nan, take_count(state, "updates")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -18,7 +18,7 @@ from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.armwise import ArmwiseRidge
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import nested, take, under
+from neuclust.parts.state import Shape, nested, take, take_scale, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -112,6 +112,12 @@ class ArmwiseLinUCB:
         x = self.encoder.full(contexts.to(torch.float64), round.active, self._scale(round))
         return x / math.sqrt(self.config.ridge)
 
+    @staticmethod
+    def saved_shapes(config: ArmwiseLinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim
+        yield "shared", (size, size)
+
     def state_dict(self) -> dict[str, Tensor]:
         scalars = {"seed": torch.tensor(self.seed), "rho": torch.tensor(self._rho, dtype=torch.float64)}
         return {**scalars, "shared": self._shared.clone(), **nested("own", self.own.state_dict())}
@@ -119,4 +125,4 @@ class ArmwiseLinUCB:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.own.load_state_dict(under("own", state))
         self._shared = take(state, "shared", self._shared)
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self._rho, self.seed = take_scale(state) or math.nan, take_whole(state, "seed")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -17,7 +17,7 @@ from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_scale, take_whole
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -98,10 +98,16 @@ class LinearTS:
     def _full(self, round: Round, contexts: Tensor) -> Tensor:
         return self.encoder.full(contexts.to(torch.float64), round.active, self._scale(round))
 
+    @staticmethod
+    def saved_shapes(config: LinearSamplingConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim
+        yield "matrix", (size, size)
+
     def state_dict(self) -> dict[str, Tensor]:
         scalars = {"seed": torch.tensor(self.seed), "rho": torch.tensor(self._rho, dtype=torch.float64)}
         return {**scalars, "matrix": self._matrix.clone(), "moment": self._moment.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._moment = take(state, "matrix", self._matrix), take(state, "moment", self._moment)
-        self._rho, self.seed = float(state["rho"]), int(state["seed"])
+        self._rho, self.seed = take_scale(state) or math.nan, take_whole(state, "seed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,9 +14,9 @@ from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.bayes_linear import BayesLinear
-from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig
+from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, net_shapes
 from neuclust.parts.history import History
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -82,6 +82,12 @@ class NeuralLinUCB:
             self.ridge.observe(features, feedback.arm_rewards[seen].to(torch.float64))
         self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
 
+    @staticmethod
+    def saved_shapes(config: NeuralLinUCBConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        yield from nested_shapes("net", net_shapes(config.net, dim))
+        yield "ridge.gram", (config.net.width, config.net.width)
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "seed": torch.tensor(self.seed),
@@ -95,8 +101,8 @@ class NeuralLinUCB:
         self.net.load_state_dict(under("net", state))
         self.ridge.load_state_dict(under("ridge", state))
         self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = int(state["seed"])
-        self.updates = int(state["updates"])
+        self.seed = self.net.seed = take_whole(state, "seed")
+        self.updates = take_count(state, "updates")
 
     @property
     def failed_trainings(self) -> int:
