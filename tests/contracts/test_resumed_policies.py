@@ -88,23 +88,22 @@ def resume_at(
 @pytest.mark.parametrize(("name", "preset"), EVERY)
 def test_a_policy_resumed_or_copied_goes_on_bit_for_bit(name: str, preset: str, tmp_path: Path) -> None:
     environment = small_environment()
-    resume_at([3], 6, name, build(name, preset, environment), environment, tmp_path)
+    resume_at([2], 4, name, build(name, preset, environment), environment, tmp_path)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: ",".join(way.values()))
-@pytest.mark.parametrize("name", NEURAL)
+@pytest.mark.parametrize("name", ["neuclust-online", "cn-ucb"])
 def test_every_way_to_a_slate_goes_on_bit_for_bit(name: str, way: dict[str, str], tmp_path: Path) -> None:
     """Twelve updates are enough for bounds from directions explored earlier, which are no longer those of today."""
     environment = dense()
-    resume_at([10, 12], 15, name, build(name, "default", environment, way), environment, tmp_path)
+    resume_at([10], 13, name, build(name, "default", environment, way), environment, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["auto", "neuclust"])
-def test_dense_contexts_in_clusters_go_on_bit_for_bit(name: str, tmp_path: Path) -> None:
+def test_dense_contexts_in_clusters_go_on_bit_for_bit(tmp_path: Path) -> None:
     """Where `auto` has its local learner."""
     environment = clusters(n_arms=130, n_clusters=5, arms_per_round=None, horizon=30, slate_size=3)
-    policy = build(name, "default", environment)
-    resume_at([9], 12, name, policy, environment, tmp_path)
+    policy = build("auto", "default", environment, {"blocks.most_clusters": "6"})
+    resume_at([3], 5, "auto", policy, environment, tmp_path)
 
 
 def test_bonuses_do_not_depend_on_when_they_were_asked_for() -> None:

@@ -14,6 +14,8 @@ from torch import Tensor
 from neuclust.kernels.rows import Rows, joined, no_rows, sparse_rows
 from neuclust.parts.state import check_indices, check_lengths, expect, take_rows
 
+ROUNDING = 1e-9  # relative: sums of the same rewards in another order
+
 
 class GrowingTable:
     """Rows appended to one buffer that doubles when full."""
@@ -155,6 +157,11 @@ def _check_tables(tables: Mapping[str, Tensor]) -> None:
     check_indices("groups", tables["groups"], contexts)
     counted = torch.equal(torch.bincount(seen, minlength=contexts).to(torch.float64), tables["counts"])
     expect(counted, "counts of the contexts that were seen", "others")
+    sums, sizes = (torch.zeros(contexts, dtype=torch.float64) for _ in range(2))
+    sums.index_add_(0, seen, tables["rewards"])
+    sizes.index_add_(0, seen, tables["rewards"].abs())
+    summed = bool(((sums - tables["sums"]).abs() <= ROUNDING * (1 + sizes)).all())
+    expect(summed, "sums of the rewards that were seen", "others")
     slates = float(tables["group_counts"].sum())
     expect(slates == len(tables["slate_rewards"]), f"group_counts of {len(tables['slate_rewards'])} slates", slates)
     expect(bool((tables["group_counts"] > 0).all()), "group_counts above 0", "0 or less")
