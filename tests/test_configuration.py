@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import types
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -144,3 +146,84 @@ def test_a_word_that_is_no_choice_is_refused_and_never_taken_for_another(where: 
     record, entry = CHOICES[where]
     with pytest.raises(ConfigError, match=entry):
         replace(record, **{entry: "no such word"})
+
+
+# --- entries of the wrong kind ----------------------------------------------------------------------------------
+
+WRONG: dict[type, list[Any]] = {
+    int: [1.5, "3", True, None, 2**60, []],
+    float: [math.nan, math.inf, -math.inf, "0.5", True, 10**400, []],
+    bool: ["no", 1, 0.0],
+    str: [3, ["linear"]],
+}
+
+
+def every_entry() -> list[tuple[str, str, Any, type]]:
+    """Every number, word and switch of every policy: policy, dotted name, configuration and kind."""
+    found = []
+    for name, spec in POLICIES.items():
+        config = spec.presets["default"]
+        for key in keys(config):
+            *path, last = key.split(".")
+            group = config
+            for step in path:
+                group = getattr(group, step)
+            hint = get_type_hints(type(group))[last]
+            options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+            kind = next((option for option in options if option in WRONG), None)
+            if kind is not None:
+                found.append((name, key, config, kind))
+    return found
+
+
+def changed(config: Any, key: str, value: Any) -> Any:
+    head, _, rest = key.partition(".")
+    return replace(config, **{head: changed(getattr(config, head), rest, value) if rest else value})
+
+
+def test_no_setting_of_any_policy_takes_a_value_of_the_wrong_kind() -> None:
+    """Neither when it is given directly nor when it comes from a save."""
+    entries = every_entry()
+    assert len(entries) > 300
+    for name, key, config, kind in entries:
+        for value in WRONG[kind]:
+            if value is None:
+                continue  # many numbers may be left to the policy
+            if isinstance(value, float) and kind is float:
+                with pytest.raises(ConfigError):
+                    changed(config, key, value)
+            saved = asdict(config)
+            *path, last = key.split(".")
+            group = saved
+            for step in path:
+                group = group[step]
+            group[last] = value
+            with pytest.raises(ConfigError, match=rf"\.{last}: expected"):
+                from_mapping(type(config), saved)
+            assert name
+
+
+def test_a_group_that_is_none_is_refused() -> None:
+    for value in (None, [], "default", 3):
+        with pytest.raises(ConfigError, match="expected a group of settings"):
+            from_mapping(Outer, value)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"Outer\.left: expected a group of settings, got \[\]"):
+        from_mapping(Outer, {"left": []})
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("neural-linear", "net.adam.rate", 2.0),
+        ("neuclust", "arms.training.step_share", 0.0),
+        ("neuclust", "arms.training.loss_factor", -1.0),
+        ("neuclust", "arms.schedule.noise", -0.1),
+        ("neuclust", "arms.schedule.c_gamma_2", -1.0),
+        ("neuclust", "clustering.seed", -1),
+        ("neuclust", "clustering.seed", 2**32),
+        ("auto", "team.options.net.strong_decay", -1.0),
+    ],
+)
+def test_numbers_outside_their_range_are_refused(name: str, setting: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=setting.rsplit(".", 1)[-1]):
+        changed(POLICIES[name].presets["default"], setting, value)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from neuclust.errors import ConfigError, close_names, one_of
@@ -13,19 +15,55 @@ from neuclust.errors import ConfigError, close_names, one_of
 Config = TypeVar("Config")
 
 
+MOST_WHOLE = 2**53  # up to which floats are exact: no count or size is larger
+
+
 @functools.cache
-def _choices(kind: Hashable) -> dict[str, tuple[Any, ...]]:
-    """Entries of a kind of record that take one of a few words."""
-    hints = get_type_hints(kind)
-    return {name: get_args(hint) for name, hint in hints.items() if get_origin(hint) is Literal}
+def _kinds(kind: Hashable) -> dict[str, tuple[Any, ...]]:
+    """What each entry of a kind of record may be."""
+    return {name: _options(hint) for name, hint in get_type_hints(kind).items()}
 
 
-def check_choices(config: object) -> None:
-    """Refuse a word that is none of an entry's choices; a record calls this when it is made."""
-    for name, words in _choices(cast("Hashable", type(config))).items():
-        value = getattr(config, name)
-        if value not in words:
-            raise ConfigError(f"{type(config).__name__}.{name}: {one_of(value, words)}")
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def check_entries(config: object) -> None:
+    """Refuse a word that is none of an entry's choices, and anything else that is not of the entry's kind: a fraction
+    where a whole number belongs, NaN or infinity, a word for a number. A record calls this when it is made."""
+    for name in _kinds(cast("Hashable", type(config))):
+        _check_entry(type(config), name, getattr(config, name))
+
+
+def _check_entry(kind: type, name: str, value: object) -> None:
+    options = _kinds(cast("Hashable", kind))[name]
+    if any(_fits(value, option) for option in options):
+        return
+    words = [word for option in options if get_origin(option) is Literal for word in get_args(option)]
+    called = f"expected {' or '.join(_called(option) for option in options)}, got {value!r}"
+    raise ConfigError(f"{kind.__name__}.{name}: {one_of(value, words) if words else called}")
+
+
+def _fits(value: object, option: Any) -> bool:
+    """Whether a value is of one of an entry's kinds."""
+    if option is type(None):
+        return value is None
+    if get_origin(option) is Literal:
+        return isinstance(value, str) and value in get_args(option)
+    if option is bool or isinstance(value, bool):
+        return option is bool and isinstance(value, bool)
+    if option is int:
+        return isinstance(value, Integral) and abs(int(value)) <= MOST_WHOLE
+    if option is float:
+        return isinstance(value, Real) and abs(cast("float", value)) <= sys.float_info.max  # NaN is not
+    if get_origin(option) is tuple:
+        return isinstance(value, list | tuple) and all(isinstance(one, Integral) for one in value)
+    return isinstance(value, option)
+
+
+def _called(option: Any) -> str:
+    names = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", type(None): "none"}
+    return names.get(option, "whole numbers" if get_origin(option) is tuple else "a group of settings")
 
 
 def keys(config: object) -> list[str]:
@@ -97,7 +135,7 @@ def _replaced(config: Any, path: str, text: str, name: str) -> Any:
 
 
 def _parse(text: str, kind: Any, name: str) -> Any:
-    options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    options = _options(kind)
     if type(None) in options and text.lower() in ("none", "auto"):
         return None
     for option in options:
@@ -133,14 +171,18 @@ def _whole_numbers(text: str, name: str) -> tuple[int, ...]:
 
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """A record from nested JSON values, as `dataclasses.asdict` wrote them."""
-    hints = get_type_hints(kind)
-    unknown = set(values) - set(hints)
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{kind.__name__}: expected a group of settings, got {values!r}; was it saved so?")
+    known = _kinds(cast("Hashable", kind))
+    unknown = set(values) - set(known)
     if unknown:
         raise ConfigError(f"{kind.__name__}: unknown entries {', '.join(sorted(unknown))}; saved by a newer version?")
-    return kind(**{name: _rebuilt(hints[name], value) for name, value in values.items()})
+    found = {name: _rebuilt(known[name], value) for name, value in values.items()}
+    for name, value in found.items():  # before the record compares them with anything
+        _check_entry(kind, name, value)
+    return kind(**found)
 
 
-def _rebuilt(hint: Any, value: Any) -> Any:
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+def _rebuilt(options: tuple[Any, ...], value: Any) -> Any:
     record = next((option for option in options if is_dataclass(option)), None)
     return from_mapping(record, value) if record is not None and isinstance(value, Mapping) else value  # type: ignore[arg-type]

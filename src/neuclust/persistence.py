@@ -1,12 +1,20 @@
-"""Save and load: tensors as safetensors, everything else as a JSON manifest. Never pickle."""
+"""Save and load: tensors as safetensors, everything else as a JSON manifest that holds the checksums of both.
+
+A save is a folder with `manifest.json` and `state.safetensors`. Renaming the new manifest into place is the one moment
+at which a save takes the place of an earlier one (docs/decisions/0014-saved-states.md). Never pickle.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import hashlib
 import json
 import os
-import shutil
-import tempfile
-from collections.abc import Mapping
+import stat
+import time
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,8 +23,20 @@ from torch import Tensor
 
 from neuclust.errors import StateError
 
-FORMAT = 1
+try:
+    import fcntl
+except ImportError:  # no locks: whoever saves to one folder from two processes at once must see to it himself
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 2
+UNCHECKED = 1  # the earlier format, without checksums: still read
 MANIFEST, TENSORS = "manifest.json", "state.safetensors"
+NEXT_MANIFEST, NEXT_TENSORS = ".manifest.json.next", ".state.safetensors.next"  # a save that is being written
+CHECKSUM = "checksum"  # manifest entry: sha256 of the tensors' file and of the manifest itself
+MARK = {"neuclust": str(FORMAT)}  # inside the tensors' file: a manifest without checksums does not belong to it
+
+MOST_MANIFEST = 1 << 24  # bytes; real ones have some thousands
+PATIENCE = 60.0  # seconds to wait for another process that saves to the folder or loads from it
 
 
 class Saveable(Protocol):
@@ -43,51 +63,311 @@ def save_policy(self: Saveable, directory: Path) -> None:
     write_state(directory, manifest, self.state_dict())
 
 
-def write_state(directory: Path, manifest: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
-    """Write `manifest.json` and `state.safetensors` into a new or earlier save, whole or not at all."""
-    from safetensors.torch import save_file
+# --- writing --------------------------------------------------------------------------------------------------
 
+
+def write_state(directory: Path, manifest: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
+    """Write a manifest and tensors into a new folder or over an earlier save, whole or not at all."""
     directory = Path(directory)
-    if directory.exists() and not (directory.is_dir() and {p.name for p in directory.iterdir()} <= {MANIFEST, TENSORS}):
-        raise StateError(f"{directory}: expected a new folder or an earlier save, found other files; name another one")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
+    tensors = _packed(state)
+    text = _sealed(manifest, tensors)
     try:
-        # clones, because one tensor may stand under two names (weights that are still the initial ones)
-        save_file(
-            {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}, scratch / TENSORS
-        )
-        (scratch / MANIFEST).write_text(json.dumps({"format": FORMAT, **manifest}, indent=2) + "\n")
-        if directory.exists():
-            # two renames: a crash between them leaves the earlier save beside its new name, never a mixture
-            retired = Path(tempfile.mkdtemp(dir=directory.parent, prefix=f".{directory.name}."))
-            os.rename(directory, retired / "old")
-            os.rename(scratch, directory)
-            shutil.rmtree(retired)
-        else:
-            os.rename(scratch, directory)
-        directory.chmod(0o755)
+        _check_target(directory)
+        made = _made(directory)
+        try:
+            with _locked(directory, exclusive=True):
+                _check_target(directory)
+                _replace(directory, text, tensors)
+        except BaseException:
+            if made:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()  # refused where anything is in it
+            raise
+    except OSError as error:
+        raise StateError(_unwritten(directory, error)) from None
+
+
+def foreign_files(directory: Path) -> list[str]:
+    """Names in a folder that no save has: it must not be written over."""
+    own = {MANIFEST, TENSORS, NEXT_MANIFEST, NEXT_TENSORS}
+    return sorted(name for name in os.listdir(directory) if name not in own)
+
+
+def _packed(state: Mapping[str, Tensor]) -> bytes:
+    from safetensors.torch import save
+
+    # clones, because one tensor may stand under two names (weights that are still the initial ones)
+    return save({name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}, metadata=MARK)
+
+
+def _sealed(manifest: Mapping[str, Any], tensors: bytes) -> bytes:
+    """The manifest's text with the checksums of the tensors and of itself."""
+    content = {**manifest, "format": FORMAT, CHECKSUM: {"tensors": _digest(tensors)}}
+    content[CHECKSUM]["manifest"] = _digest(_canonical(content))
+    return (json.dumps({"format": FORMAT, **content}, indent=2) + "\n").encode()
+
+
+def _canonical(manifest: Mapping[str, Any]) -> bytes:
+    """The same bytes for the same content, whatever the order and the spaces; without the manifest's own checksum."""
+    checksum = {name: value for name, value in manifest[CHECKSUM].items() if name != "manifest"}
+    return json.dumps({**manifest, CHECKSUM: checksum}, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _check_target(directory: Path) -> None:
+    if os.path.lexists(directory) and not (directory.is_dir() and not foreign_files(directory)):
+        raise StateError(f"{directory}: expected a new folder or an earlier save, found other files; name another one")
+
+
+def _made(directory: Path) -> bool:
+    """Make the folder and its parents; whether it is new."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir()
+    except FileExistsError:
+        return False
+    _sync_folder(directory.parent)
+    return True
+
+
+def _replace(directory: Path, text: bytes, tensors: bytes) -> None:
+    """The steps of a save, under the lock; a kill between any two leaves the earlier save or this one, whole.
+
+    Before the manifest is renamed into place the earlier manifest and tensors stand as they did. From then on the new
+    manifest's checksum leads to the new tensors, under their scratch name until they have taken the final one.
+    """
+    _finish(directory)
+    try:
+        _write(directory / NEXT_TENSORS, tensors)
+        _write(directory / NEXT_MANIFEST, text)
+        _sync_folder(directory)
+        os.replace(directory / NEXT_MANIFEST, directory / MANIFEST)
     except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _finish(directory)  # an interrupt may come when the manifest is in place already
         raise
+    _sync_folder(directory)  # first: no power cut may bring the earlier manifest back without its tensors
+    os.replace(directory / NEXT_TENSORS, directory / TENSORS)
+    _sync_folder(directory)
+
+
+def _finish(directory: Path) -> None:
+    """Clear away what a killed save left: under the lock nobody alive is writing it.
+
+    Tensors that the manifest asks for take their place, all other scratch goes.
+    """
+    if (directory / NEXT_TENSORS).exists() and _wanted(directory) == _digest_of(directory / NEXT_TENSORS):
+        os.replace(directory / NEXT_TENSORS, directory / TENSORS)
+    for name in (NEXT_MANIFEST, NEXT_TENSORS):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(directory / name)
+
+
+def _wanted(directory: Path) -> str | None:
+    """The checksum of the tensors that the manifest in place asks for; None where it tells none."""
+    try:
+        checksum = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST)).get(CHECKSUM)
+    except (StateError, OSError):
+        return None
+    return checksum.get("tensors") if isinstance(checksum, dict) else None
+
+
+def _digest_of(path: Path) -> str | None:
+    try:
+        return _digest(_content(path))
+    except (StateError, OSError):
+        return None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A new file with this content, on the disk when this returns."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        left = memoryview(content)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        _sync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync(descriptor: int) -> None:
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive's own cache
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+    os.fsync(descriptor)
+
+
+def _sync_folder(directory: Path) -> None:
+    """Names on the disk, not only contents; where a system cannot, nothing better is to be had."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _unwritten(directory: Path, error: OSError) -> str:
+    """What kept a save from being written, and what to do about it."""
+    full = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+    denied = {errno.EACCES, errno.EPERM, errno.EROFS}
+    reason = error.strerror or str(error)
+    if error.errno in full:
+        return f"{directory}: expected room for the save, got {reason!r}; free some space or name another place"
+    if error.errno in denied:
+        return f"{directory}: expected a folder that may be written, got {reason!r}; change its rights or name another"
+    if error.errno in (errno.ENOTDIR, errno.EEXIST):
+        return f"{directory}: expected folders on the way to the save, got a file among them; name another place"
+    return f"{directory}: expected to write a save there, got {reason!r}; name another place or try again"
+
+
+# --- reading --------------------------------------------------------------------------------------------------
 
 
 def read_state(directory: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The manifest and tensors of a save; anything else is refused with a sentence."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
+    """The manifest and tensors of a save as they were written; anything else is refused with a sentence."""
     directory = Path(directory)
     try:
-        manifest = json.loads((directory / MANIFEST).read_text())
-    except FileNotFoundError:
-        raise StateError(f"{directory}: expected a saved policy ({MANIFEST} and {TENSORS}), found none") from None
-    except (ValueError, OSError) as error:
-        raise StateError(f"{directory / MANIFEST}: expected a JSON manifest, got {error}") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
-        raise StateError(f"{directory / MANIFEST}: expected format {FORMAT}, got {found!r}; save it again")
+        with _locked(directory, exclusive=False):
+            manifest = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST))
+            tensors = _tensors(directory, manifest)
+    except (FileNotFoundError, NotADirectoryError):
+        raise StateError(
+            f"{directory}: expected a saved policy ({MANIFEST} and {TENSORS}), found none; check the path"
+        ) from None
+    except OSError as error:
+        raise StateError(f"{directory}: expected a save that can be read, got {error.strerror!r}; check it") from None
+    state = _unpacked(directory, tensors, marked=manifest["format"] == FORMAT)
+    if manifest["format"] == UNCHECKED:
+        warnings.warn(
+            f"{directory}: this save of an earlier version has no checksum, so that damage may go unnoticed; "
+            "saving the policy again adds one",
+            stacklevel=3,
+        )
+    return {name: value for name, value in manifest.items() if name != CHECKSUM}, state
+
+
+def _parsed(directory: Path, content: bytes) -> dict[str, Any]:
+    """The manifest, as it was written."""
+    path = directory / MANIFEST
     try:
-        return manifest, load_file(directory / TENSORS)
-    except (SafetensorError, OSError) as error:
-        raise StateError(f"{directory / TENSORS}: expected tensors, got a damaged file ({error})") from None
+        manifest = json.loads(content.decode(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise StateError(f"{path}: expected a JSON manifest, got {error}; take another copy of the save") from None
+    if not isinstance(manifest, dict) or manifest.get("format") not in (UNCHECKED, FORMAT):
+        found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
+        raise StateError(f"{path}: expected format {FORMAT} or {UNCHECKED}, got {_short(found)}; save it again")
+    if isinstance(manifest["format"], bool) or not isinstance(manifest["format"], int):
+        raise StateError(f"{path}: expected format {FORMAT}, got {manifest['format']!r}; take another copy of the save")
+    if manifest["format"] == UNCHECKED:
+        if CHECKSUM in manifest:
+            raise _damaged(path, "a checksum where its format has none")
+        return manifest
+    checksum = manifest.get(CHECKSUM)
+    if not isinstance(checksum, dict) or set(checksum) != {"manifest", "tensors"}:
+        raise _damaged(path, "no checksums")
+    if checksum["manifest"] != _digest(_canonical(manifest)):
+        raise _damaged(path, "other content than was saved")
+    return manifest
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text}, which is no JSON number")
+
+
+def _tensors(directory: Path, manifest: Mapping[str, Any]) -> bytes:
+    """The bytes of the tensors that belong to the manifest.
+
+    After a kill at the right moment they still have their scratch name.
+    """
+    try:
+        content = _content(directory / TENSORS)
+    except FileNotFoundError:
+        content = None
+    if manifest["format"] == UNCHECKED and content is not None:
+        return content
+    wanted = manifest[CHECKSUM]["tensors"] if manifest["format"] == FORMAT else None
+    if content is not None and _digest(content) == wanted:
+        return content
+    with contextlib.suppress(FileNotFoundError):
+        scratch = _content(directory / NEXT_TENSORS)
+        if _digest(scratch) == wanted:
+            return scratch
+    if content is None:
+        raise StateError(f"{directory / TENSORS}: expected tensors, found none; take another copy of the save")
+    raise _damaged(directory / TENSORS, "other tensors than were saved")
+
+
+def _unpacked(directory: Path, content: bytes, marked: bool) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    path = directory / TENSORS
+    try:
+        state = load(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except (SafetensorError, LookupError, OverflowError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+        raise StateError(
+            f"{path}: expected tensors, got a damaged file ({_short(error)}); take another copy of the save"
+        ) from None
+    if (header.get("__metadata__") == MARK) != marked:
+        raise _damaged(path, "tensors that belong to another manifest")
+    return state
+
+
+def _damaged(path: Path, found: str) -> StateError:
+    return StateError(f"{path}: expected a save as it was written, got {found}: it is damaged; take another copy of it")
+
+
+def _short(found: object) -> str:
+    text = " ".join(str(found).split())
+    return text if len(text) <= 200 else f"{text[:200]} …"
+
+
+def _content(path: Path, most: int | None = None) -> bytes:
+    """All of a plain file; a pipe or a device is refused, it might never end."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with open(descriptor, "rb") as file:
+        kind = os.fstat(descriptor)
+        if not stat.S_ISREG(kind.st_mode):
+            raise StateError(f"{path}: expected a plain file, got something else; take another copy of the save")
+        if most is not None and kind.st_size > most:
+            raise StateError(f"{path}: expected at most {most:,} bytes, got {kind.st_size:,}; is it a save's file?")
+        return file.read()
+
+
+# --- one at a time --------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _locked(directory: Path, exclusive: bool) -> Iterator[None]:
+    """Alone in the folder, or among readers only; the system takes the lock back from whoever is killed."""
+    # not every path is a folder: to open a pipe would wait for its other end
+    descriptor = os.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if fcntl is not None:
+            _wait_for(directory, descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _wait_for(directory: Path, descriptor: int, kind: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise StateError(
+                    f"{directory}: expected to get at the save within {PATIENCE:g} s, but another process saves or "
+                    "loads it all the time; end that one or name another folder"
+                ) from None
+            time.sleep(0.005)
+        except OSError:
+            return None  # a file system without locks

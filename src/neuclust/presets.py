@@ -12,7 +12,7 @@ from torch import Tensor
 
 from neuclust.configuration import from_mapping, with_setting
 from neuclust.core import Policy, Round, Slate
-from neuclust.errors import ConfigError, StateError, suggestion
+from neuclust.errors import ConfigError, NeuclustError, StateError, suggestion
 from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
 from neuclust.parts.confidence import ConfidenceConfig
@@ -22,6 +22,7 @@ from neuclust.parts.fitting import TrainingConfig
 from neuclust.parts.learners import LearnersConfig
 from neuclust.parts.schedules import ScheduleConfig
 from neuclust.parts.slate_model import SlateModelConfig
+from neuclust.parts.state import check_shapes
 from neuclust.parts.surprise import DriftConfig
 from neuclust.parts.team import TeamConfig
 from neuclust.parts.tracker import TrackerConfig
@@ -465,19 +466,55 @@ _CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
 }
 
 
+MOST_DIM, MOST_SLATE = 2**22, 2**16  # features of an arm and arms of a slate: beyond, a manifest is damaged
+
+
 def load_policy(directory: Path, **parts: Any) -> Policy:
     """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=`, the oracles' `means=`
     and `value=`, and `catalogue=` where the policy had not been updated yet."""
     manifest, state = read_state(directory)
-    if manifest.get("policy") not in _CLASSES:
-        raise StateError(
-            f"{directory}: no policy {manifest.get('policy')!r} in this version; known: {', '.join(_CLASSES)}"
-        )
-    kind, make = _CLASSES[manifest["policy"]]
+    name = manifest.get("policy")
+    if not isinstance(name, str) or name not in _CLASSES:
+        raise StateError(f"{directory}: no policy {name!r:.100} in this version; known: {', '.join(_CLASSES)}")
     try:
-        config: Any = from_mapping(kind, manifest["config"])
-        policy = make(config, manifest["dim"], manifest["slate_size"], manifest["seed"], **parts)
-        policy.load_state_dict(state)
-    except (KeyError, TypeError, ConfigError, StateError) as error:
-        raise StateError(f"{directory}: expected a complete save of {manifest['policy']}, got {error}") from None
+        policy = _restored(name, manifest, state, parts)
+    except (NeuclustError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
+            ValueError) as error:  # fmt: skip
+        said = " ".join(str(error).split())
+        raise StateError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from None
     return policy
+
+
+def _restored(name: str, manifest: Mapping[str, Any], state: Mapping[str, Tensor], parts: Mapping[str, Any]) -> Policy:
+    """The policy of a manifest with its state; nothing is made before the tensors say that there is room for it."""
+    kind, make = _CLASSES[name]
+    unknown = set(manifest) ^ {"format", "policy", "config", "dim", "slate_size", "seed"}
+    if unknown:
+        raise StateError(f"a manifest with unknown or missing entries ({', '.join(sorted(unknown))})")
+    dim = _whole(manifest, "dim", 1, MOST_DIM)
+    slate_size = _whole(manifest, "slate_size", 1, MOST_SLATE)
+    seed = _whole(manifest, "seed", -(2**63), 2**63 - 1)
+    config: Any = from_mapping(kind, manifest["config"])
+    shapes = getattr(make, "saved_shapes", None)
+    if shapes is not None:
+        check_shapes(state, shapes(config, dim, slate_size))
+    policy = make(config, dim, slate_size, seed, **parts)
+    policy.load_state_dict(state)
+    _check_restored(policy, state, seed)
+    return policy
+
+
+def _whole(manifest: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    value = manifest[name]
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise StateError(f"{name} {value!r:.100} where a whole number from {least} to {most} was expected")
+    return value
+
+
+def _check_restored(policy: Policy, state: Mapping[str, Tensor], seed: int) -> None:
+    """Refuse tensors nobody asked for, and a manifest and tensors that tell different seeds."""
+    strange = sorted(set(state) - set(policy.state_dict()))
+    if strange:
+        raise StateError(f"tensors it does not have: {', '.join(strange[:5])}")
+    if getattr(policy, "seed", seed) != seed:
+        raise StateError(f"seed {seed} in the manifest and another one among the tensors")

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import resource
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from damage import write_sealed, write_unchecked
 from small_problems import play, same_state, small_environment, snapshot
 
 from neuclust.core import Policy
 from neuclust.errors import StateError
-from neuclust.persistence import MANIFEST, TENSORS, read_state, write_state
+from neuclust.persistence import MANIFEST, NEXT_MANIFEST, NEXT_TENSORS, TENSORS, read_state, write_state
 from neuclust.presets import build_policy, load_policy
 
 
@@ -31,8 +39,9 @@ def saved(tmp_path: Path) -> Path:
 
 
 def rewrite(saved: Path, **changes: Any) -> None:
-    manifest = json.loads((saved / MANIFEST).read_text())
-    (saved / MANIFEST).write_text(json.dumps(manifest | changes))
+    """Other entries in the manifest, with checksums that fit."""
+    manifest, state = read_state(saved)
+    write_sealed(saved, manifest | changes, state)
 
 
 def test_a_save_is_a_manifest_people_can_read_and_tensors(saved: Path) -> None:
@@ -130,8 +139,9 @@ def test_a_damaged_manifest_is_said(saved: Path, text: str) -> None:
 
 
 def test_another_format_is_said(saved: Path) -> None:
-    rewrite(saved, format=99)
-    with pytest.raises(StateError, match="expected format 1, got 99"):
+    manifest = json.loads((saved / MANIFEST).read_text())
+    (saved / MANIFEST).write_text(json.dumps(manifest | {"format": 99}))
+    with pytest.raises(StateError, match="expected format 2 or 1, got 99"):
         load_policy(saved)
 
 
@@ -174,6 +184,14 @@ def test_a_tensor_that_is_not_there_is_said(saved: Path) -> None:
         {"config": {"arms": {"widht": 3}}},
         {"config": "default"},
         {"seed": None},
+        {"seed": 2**63},
+        {"seed": True},
+        {"dim": -1},
+        {"dim": 2**40},
+        {"dim": 6.0},
+        {"slate_size": 0},
+        {"slate_size": 1_000_000},
+        {"surplus": 1},
     ],
 )
 def test_a_manifest_that_does_not_fit_its_tensors_is_said(saved: Path, change: dict[str, Any]) -> None:
@@ -198,3 +216,204 @@ def test_the_oracle_says_what_cannot_be_saved(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="means"):
         load_policy(tmp_path / "save")
     assert load_policy(tmp_path / "save", means=environment.means).select(environment.round(1)).positions.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("neuclust", "arms.network.width", 10**9),
+        ("neuclust", "arms.network.depth", 10**12),
+        ("neuclust", "slate.width", 10**12),
+        ("neuclust", "arms.confidence.ridge", "1"),
+        ("neuclust", "arms.confidence.refresh", 1.5),
+        ("neuclust", "arms.encoder.duplicate", "no"),
+        ("neuclust", "clustering.seed", -1),
+        ("neural-linear", "net.adam.rate", 2),
+        ("neural-linear", "net.width", 10**7),
+        ("auto", "team.options.index.members", 10**9),
+        ("auto", "team.options.index.waves", 10**9),
+        ("auto", "team.options.net.width", 10**8),
+        ("auto", "blocks.cross_limit", 0),
+        ("auto", "team.learners", "linear,linear"),
+        ("cc-mab", "horizon", 10**400),
+    ],
+)
+def test_a_setting_that_cannot_be_is_said_before_anything_is_made(
+    name: str, setting: str, value: object, tmp_path: Path
+) -> None:
+    learned(name=name).save(tmp_path / "save")
+    manifest, state = read_state(tmp_path / "save")
+    *path, last = setting.split(".")
+    group = manifest["config"]
+    for step in path:
+        group = group[step]
+    assert last in group
+    group[last] = value
+    write_sealed(tmp_path / "save", manifest, state)
+    with pytest.raises(StateError, match=f"save: expected a complete save of {name}, got ") as said:
+        load_policy(tmp_path / "save")
+    assert "alloc" not in str(said.value)
+
+
+def test_a_manifest_and_tensors_that_tell_different_seeds_are_said(tmp_path: Path) -> None:
+    learned(name="cucb").save(tmp_path / "save")
+    rewrite(tmp_path / "save", seed=5)
+    with pytest.raises(StateError, match="seed 5"):
+        load_policy(tmp_path / "save")
+
+
+def test_tensors_nobody_asked_for_are_said(saved: Path) -> None:
+    manifest, state = read_state(saved)
+    write_sealed(saved, manifest, state | {"arms.surplus": torch.zeros(2)})
+    with pytest.raises(StateError, match=r"does not have: arms\.surplus"):
+        load_policy(saved)
+
+
+# --- checksums ------------------------------------------------------------------------------------------------
+
+
+def test_a_flipped_bit_is_said(saved: Path) -> None:
+    content = bytearray((saved / TENSORS).read_bytes())
+    content[-3] ^= 1  # the last digits of a number: nothing else would notice
+    (saved / TENSORS).write_bytes(bytes(content))
+    with pytest.raises(StateError, match=f"{TENSORS}: .*damaged"):
+        load_policy(saved)
+
+
+@pytest.mark.parametrize("change", [{"seed": 1}, {"dim": 6.0}, {"policy": "cn-ucb"}, {"note": "mine"}])
+def test_an_edited_manifest_is_said(saved: Path, change: dict[str, Any]) -> None:
+    manifest = json.loads((saved / MANIFEST).read_text())
+    (saved / MANIFEST).write_text(json.dumps(manifest | change))
+    with pytest.raises(StateError, match=f"{MANIFEST}: .*damaged"):
+        load_policy(saved)
+
+
+def test_tensors_of_another_save_are_said(saved: Path, tmp_path: Path) -> None:
+    learned(rounds=4).save(tmp_path / "other")
+    (saved / TENSORS).write_bytes((tmp_path / "other" / TENSORS).read_bytes())
+    with pytest.raises(StateError, match="other tensors than were saved"):
+        load_policy(saved)
+
+
+def test_the_order_and_spaces_of_a_manifest_do_not_matter(saved: Path) -> None:
+    before = snapshot(load_policy(saved))
+    manifest = json.loads((saved / MANIFEST).read_text())
+    (saved / MANIFEST).write_text(json.dumps(dict(reversed(manifest.items()))))
+    assert same_state(before, snapshot(load_policy(saved)))
+
+
+# --- the first format -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unchecked(saved: Path, tmp_path: Path) -> Path:
+    write_unchecked(tmp_path / "old", *read_state(saved))
+    return tmp_path / "old"
+
+
+def test_a_save_without_checksums_loads_with_a_warning(unchecked: Path, saved: Path) -> None:
+    with pytest.warns(UserWarning, match="old: this save .* no checksum.*; saving the policy again adds one") as said:
+        policy = load_policy(unchecked)
+    assert len(said) == 1
+    assert same_state(snapshot(policy), snapshot(load_policy(saved)))
+
+
+def test_saving_again_adds_the_checksums(unchecked: Path) -> None:
+    with pytest.warns(UserWarning, match="no checksum"):
+        policy = load_policy(unchecked)
+    policy.save(unchecked)
+    assert {p.name for p in unchecked.iterdir()} == {MANIFEST, TENSORS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert same_state(snapshot(load_policy(unchecked)), snapshot(policy))
+
+
+def test_a_manifest_of_the_first_format_does_not_fit_checked_tensors(unchecked: Path, saved: Path) -> None:
+    (saved / MANIFEST).write_bytes((unchecked / MANIFEST).read_bytes())
+    with pytest.raises(StateError, match="another manifest"):
+        load_policy(saved)
+
+
+def test_a_save_of_the_first_format_passes_the_same_checks(unchecked: Path) -> None:
+    with pytest.warns(UserWarning, match="no checksum"):
+        manifest, state = read_state(unchecked)
+    state["arms.history.seen"][0] = 99
+    write_unchecked(unchecked, manifest, state)
+    with pytest.warns(UserWarning, match="no checksum"), pytest.raises(StateError, match=r"old: .*seen from 0"):
+        load_policy(unchecked)
+
+
+# --- where a save cannot be written ---------------------------------------------------------------------------
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Rights count for everybody but root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_folder_that_may_not_be_written_is_said(tmp_path: Path) -> None:
+    policy = learned(name="cucb")
+    (tmp_path / "shut").mkdir(mode=0o555)
+    with nobody(), pytest.raises(StateError, match="save: expected a folder that may be written, got 'Permission den"):
+        policy.save(tmp_path / "shut" / "save")
+    assert not (tmp_path / "shut" / "save").exists()
+
+
+def test_a_file_on_the_way_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(StateError, match="got a file among them"):
+        learned(name="cucb").save(tmp_path / "file" / "save")
+
+
+def test_a_dangling_link_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "save").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StateError, match="other files"):
+        learned(name="cucb").save(tmp_path / "save")
+
+
+def test_a_file_too_large_is_said_and_the_earlier_save_stays(saved: Path) -> None:
+    """As on a full disk: the write of the tensors ends half way."""
+    before = {p.name: p.read_bytes() for p in saved.iterdir()}
+    policy = learned(rounds=6)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(StateError, match="save: expected room for the save, got 'File too large'; free some"):
+            policy.save(saved)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {p.name: p.read_bytes() for p in saved.iterdir()} == before
+    policy.save(saved)
+    assert same_state(snapshot(load_policy(saved)), snapshot(policy))
+
+
+def test_a_full_disk_is_said_and_nothing_is_left(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(disk)]
+    if sys.platform != "linux" or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk to fill can only be mounted by root on Linux")
+    try:
+        with pytest.raises(StateError, match="expected room for the save, got 'No space left on device'"):
+            learned().save(disk / "save")
+        assert not list(disk.iterdir())
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_what_a_killed_save_left_is_no_foreign_file(saved: Path) -> None:
+    (saved / NEXT_TENSORS).write_bytes(b"half")
+    (saved / NEXT_MANIFEST).write_bytes(b"{")
+    policy = learned(rounds=6)
+    load_policy(saved)
+    policy.save(saved)
+    assert {p.name for p in saved.iterdir()} == {MANIFEST, TENSORS}
+    assert same_state(snapshot(load_policy(saved)), snapshot(policy))

@@ -148,7 +148,7 @@ def test_unseen_rewards_are_not_remembered_and_the_scale_is_settled() -> None:
 
 
 def test_weights_that_are_no_numbers_are_not_kept() -> None:
-    net = FeatureNet(FeatureNetConfig(adam=AdamConfig(rate=1e30), retrain=RetrainConfig.always(1)), DIM, seed=1)
+    net = FeatureNet(FeatureNetConfig(adam=AdamConfig(decay=1e39), retrain=RetrainConfig.always(1)), DIM, seed=1)
     net.train(filled(net), 1)
     assert net.failures == 1
     assert all(bool(torch.isfinite(weight).all()) for weight in net.net.weights)

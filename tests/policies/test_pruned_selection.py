@@ -82,7 +82,7 @@ def test_bounds_from_explored_directions(name: str, monkeypatch: pytest.MonkeyPa
     environment = build_environment("bump", slate_size=5, horizon=12, seed=3)
     policy = build_policy(name, environment=environment, seed=3)
     assert "pruned" in agree(policy, environment, range(1, 12))
-    assert policy.arms.confidence._covariance._explored is not None
+    assert policy.arms.confidence._covariance._basis() is not None
     assert policy.arms.last_choice.widths < policy.arms.last_choice.contexts / 2
 
 

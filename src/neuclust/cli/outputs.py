@@ -53,11 +53,11 @@ def check_outputs(outputs: Outputs) -> None:
 
 
 def _check_save(folder: Path) -> None:
-    from neuclust.persistence import MANIFEST, TENSORS
+    from neuclust.persistence import foreign_files
 
     require_writable("--save", folder.absolute().parent)
     if folder.exists():
-        if not folder.is_dir() or not {entry.name for entry in folder.iterdir()} <= {MANIFEST, TENSORS}:
+        if not folder.is_dir() or foreign_files(folder):
             raise ConfigError(f"--save: expected a new folder or an earlier save, got {folder}; name another one")
         require_writable("--save", folder)
 

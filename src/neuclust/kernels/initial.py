@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -22,6 +22,16 @@ def initial_network(rule: str, dim: int, width: int, depth: int, scale: float, r
         raise ConfigError(f"network.init: expected one of {', '.join(RULES)}, got {rule!r}")
     weights, bias = RULES[rule](dim, width, depth, rng)
     return Network(tuple(weights), scale, bias)
+
+
+def network_shapes(rule: str, dim: int, width: int, depth: int) -> Iterator[tuple[int, int]]:
+    """Shapes of the weights of such a net, one after the other: nothing is made that nobody has room for."""
+    constant = int(rule == "torch-default")  # biases are one more column
+    fan_in = dim
+    for _ in range(depth):
+        yield width, fan_in + constant
+        fan_in = width
+    yield 1, fan_in + constant
 
 
 def _normal(rng: Generator, variance: float, *shape: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
 from neuclust.kernels.columns import forward_columns, widths_columns
-from neuclust.kernels.initial import initial_network
+from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import (
     Factors,
     Network,
@@ -32,14 +32,20 @@ from neuclust.kernels.network import (
 from neuclust.kernels.pruning import Bounds
 from neuclust.kernels.regions import find_regions, group_rows
 from neuclust.kernels.training import Parameters, arm_gradients, arm_objective, lifeless
-from neuclust.parts.confidence import ConfidenceConfig, FullConfidence, build_confidence, feature_scale
+from neuclust.parts.confidence import (
+    ConfidenceConfig,
+    FullConfidence,
+    build_confidence,
+    confidence_shapes,
+    feature_scale,
+)
 from neuclust.parts.contenders import MANY, Choice, contenders, pruning_pays
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
 from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
 from neuclust.parts.shown import ShownProfiles
-from neuclust.parts.state import nested, take, under
+from neuclust.parts.state import Shape, nested, nested_shapes, take, take_count, under
 from neuclust.randomness import stream
 
 MANY_ARMS = 1024  # from which compiled loops by column pay
@@ -55,9 +61,9 @@ class NetworkConfig:
     output_scale: Literal["root-width", "one"] = "root-width"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"network: expected width and depth of at least 1, got {self.width} and {self.depth}")
+        check_entries(self)
 
     @property
     def scale(self) -> float:
@@ -72,6 +78,9 @@ class ArmModelConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
+    def __post_init__(self) -> None:
+        check_entries(self)
+
 
 @dataclass(frozen=True, slots=True)
 class ArmScores:
@@ -83,6 +92,16 @@ class ArmScores:
     @property
     def optimistic(self) -> Tensor:
         return self.means + self.bonuses
+
+
+def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a model of arms with `dim` features holds at least."""
+    network, weights = config.network, []
+    inputs = Encoder(config.encoder, dim, even=network.init == "symmetric").dim
+    for i, shape in enumerate(network_shapes(network.init, inputs, network.width, network.depth)):
+        yield f"weight.{i}", shape
+        weights.append(shape)
+    yield from nested_shapes("confidence", confidence_shapes(config.confidence, weights))
 
 
 class ArmModel:
@@ -324,7 +343,7 @@ class ArmModel:
         shapes = list(enumerate(self.initial.weights))
         self.net = self._with(tuple(take(state, f"weight.{i}", like) for i, like in shapes))
         self.initial = self._with(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
-        self.encoder.load_rho(state["rho"])
-        self.updates, self.failures = int(state["updates"]), int(state["failures"])
+        self.encoder.load_rho(state)
+        self.updates, self.failures = take_count(state, "updates"), take_count(state, "failures")
         self.confidence.load_state_dict(under("confidence", state))
         self.history.load_state_dict(under("history", state))

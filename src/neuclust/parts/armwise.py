@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neuclust.errors import StateError
 from neuclust.parts.history import GrowingTable
+from neuclust.parts.state import check_indices, check_lengths, expect
 
 LONGEST = 1e6  # of a context: I − BᵀB of longer ones is made of rounding
 
@@ -83,8 +83,11 @@ class ArmwiseRidge:
         return {name: table.rows.clone() for name, table in tables.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        if state["rows"].shape[1:] != (self.dim,) or state["thetas"].shape != (len(state["ids"]), self.dim):
-            raise StateError(f"saved state: expected rows of {self.dim} features, got {tuple(state['rows'].shape)}")
         tables = {"ids": self._ids, "thetas": self._thetas, "rows": self._rows, "owner": self._owner}
+        found = {name: table.taken(state, name) for name, table in tables.items()}
+        check_lengths(ids=found["ids"], thetas=found["thetas"])
+        check_lengths(rows=found["rows"], owner=found["owner"])
+        check_indices("owner", found["owner"], len(found["ids"]))
+        expect(len(torch.unique(found["ids"])) == len(found["ids"]), "every arm once in ids", "some twice")
         for name, table in tables.items():
-            table.load(state[name])
+            table.load(found[name])

@@ -33,6 +33,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import sort_positions, sound
 from neuclust.parts.constraints import Rules
@@ -58,6 +59,7 @@ class AssemblyConfig:
             raise ConfigError(
                 f"assembly: expected exact_slates and sweeps of at least 0, got {self.exact_slates} and {self.sweeps}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

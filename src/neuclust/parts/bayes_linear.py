@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
-from neuclust.parts.state import take
+from neuclust.parts.state import expect, take, take_count, take_number
 
 LARGE = 1e12  # sums of squares from which rounding comes near the prior's share of the precision
 
@@ -35,6 +36,7 @@ class BayesLinearConfig:
                 "expected prior_variance and noise_variance above 0, got "
                 f"{self.prior_variance} and {self.noise_variance}"
             )
+        check_entries(self)
 
 
 def with_constant(features: Tensor) -> Tensor:
@@ -176,6 +178,8 @@ class BayesLinear:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)
-        self.weigh(take(state, "prior", self._prior), float(state["noise"]))
-        self._gram, self._moment = gram, moment
-        self._energy, self._count = float(state["energy"]), int(state["count"])
+        prior, noise = take(state, "prior", self._prior), take_number(state, "noise")
+        expect(noise > 0 and bool((prior > 0).all()), "noise and prior above 0", "0 or less")
+        energy, count = take_number(state, "energy"), take_count(state, "count")
+        self.weigh(prior, noise)
+        self._gram, self._moment, self._energy, self._count = gram, moment, energy, count

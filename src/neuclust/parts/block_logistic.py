@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.logistic import newton
-from neuclust.parts.block_regression import BlockLayout
+from neuclust.parts.block_regression import BlockLayout, taken_variances
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.feature_net import RetrainConfig
 from neuclust.parts.plays import Played, Plays
@@ -43,6 +44,7 @@ class BlockLogisticConfig:
                 "logistic: expected tune_every >= 1 and variances above 0 in order, got "
                 f"{self.tune_every} and {self.least_variance} to {self.most_variance}"
             )
+        check_entries(self)
 
 
 class BlockLogistic:
@@ -81,4 +83,4 @@ class BlockLogistic:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.mean = take(state, "mean", self.mean)
-        self.layout.variances = take(state, "variances", self.layout.variances)
+        self.layout.variances = taken_variances(state, self.layout.variances)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.evidence import block_step
 from neuclust.parts.bayes_linear import BayesLinear
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.plays import Played, Plays
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import Shape, expect, nested, take, under
 
 # variance of what a block adds to a mean reward, before anything was seen
 PRIOR = {
@@ -43,6 +44,7 @@ class BlockRegressionConfig:
                 f"{self.noise}, variances {self.least_variance} to {self.most_variance}, noise {self.least_noise} to "
                 f"{self.most_noise}, every {self.every} and steps {self.steps}"
             )
+        check_entries(self)
 
 
 class BlockLayout:
@@ -77,6 +79,18 @@ def evidence_step(config: BlockRegressionConfig, layout: BlockLayout, belief: Ba
     determined = layout.step(belief.mean, belief.variances(), bounds)
     noise = belief.residual() / max(1.0, belief.count - float(determined.sum()))
     belief.weigh(layout.prior, min(max(noise, config.least_noise), config.most_noise))
+
+
+def taken_variances(state: Mapping[str, Tensor], like: Tensor) -> Tensor:
+    """Saved prior variances of blocks."""
+    variances = take(state, "variances", like)
+    expect(bool((variances > 0).all()), "variances above 0", variances.tolist())
+    return variances
+
+
+def regression_shapes(size: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of a regression on so many columns holds at least."""
+    yield "belief.gram", (size, size)
 
 
 class Columns(Protocol):
@@ -140,4 +154,4 @@ class BlockRegression:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.belief.load_state_dict(under("belief", state))
-        self.layout.variances = state["variances"].clone()
+        self.layout.variances = taken_variances(state, self.layout.variances)

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels import jit
@@ -21,6 +21,7 @@ from neuclust.kernels.lloyd import lloyd
 from neuclust.kernels.ranking import cluster_table, top_of_clusters, unsound
 from neuclust.parts.cluster_choice import ClusterReport, choose_clusters
 from neuclust.parts.encoder import active_contexts
+from neuclust.parts.state import check_indices, check_lengths, expect, take_rows
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,6 @@ class ClusteringConfig:
     most: int = 30
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.seed is not None and not 0 <= self.seed < 2**32:
             raise ConfigError(f"clustering.seed: expected a whole number from 0 to 2**32 - 1 or none, got {self.seed}")
         if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
@@ -65,6 +65,7 @@ class ClusteringConfig:
                 f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
                 f"takes a number, got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
             )
+        check_entries(self)
 
     def seeded(self, seed: int) -> ClusteringConfig:
         """This configuration for a policy of the given seed."""
@@ -178,9 +179,10 @@ class ClusterMap:
             clusters = _assign(round, *self._fit(round, refit))
         else:
             clusters = _assign(round, self._ids, self.settled)
-        if self._usable is None or self._usable[0] is not clusters:
-            self._usable = (clusters, usable(clusters, self.slate_size, self.config.small))
-        return self._usable[1]
+        made = self._usable  # read once: another thread may look at other clusters
+        if made is None or made[0] is not clusters:
+            made = self._usable = (clusters, usable(clusters, self.slate_size, self.config.small))
+        return made[1]
 
     def settle(self, round: Round, refit: bool = False) -> None:
         """Keep the clusters this round was played with: for good offline, as the next start online."""
@@ -193,7 +195,8 @@ class ClusterMap:
         """Arm ids, ascending, and their clusters; those of the same tensor again are not computed twice."""
         known = self.catalogue if self.catalogue is not None and not refit else (round.arm_ids, round.profiles)
         ids, profiles = known
-        if self._fitted is None or self._fitted[0] is not profiles:
+        fitted = self._fitted  # read once: another thread may look at other profiles
+        if fitted is None or fitted[0] is not profiles:
             config, start = self._chosen(profiles)
             if self.settled is not None and self.config.warm:
                 start = self.settled.centroids
@@ -203,31 +206,40 @@ class ClusterMap:
             if not bool((ids[1:] > ids[:-1]).all()):
                 order = torch.argsort(ids, stable=True)
                 ids, clusters = ids[order], Clusters(clusters.labels[order], clusters.centroids)
-            self._fitted = (profiles, ids, clusters)
-        return self._fitted[1:]
+            fitted = self._fitted = (profiles, ids, clusters)
+        return fitted[1:]
 
     def _chosen(self, profiles: Tensor) -> tuple[ClusteringConfig, Tensor | None]:
-        """The configuration with the number of clusters these profiles form, chosen once, and their centroids."""
+        """The configuration with the number of clusters these profiles form, and their centroids."""
         if self.config.choose == "fixed" or self.clusterer is not None:
             return self.config, None
         if self.settled is not None:
             return replace(self.config, count=len(self.settled.centroids)), None
-        if self.report is None:
-            self.report = choose_clusters(profiles, self.config.choose, self.config.most, self.config.seed or 0)
-            if not self.report.clustered:
-                logger.warning("clustering: %s", self.report.sentence)
-        return replace(self.config, count=self.report.count), self.report.centroids
+        # of these profiles, whatever was looked at before: until the first update nothing is settled
+        report = choose_clusters(profiles, self.config.choose, self.config.most, self.config.seed or 0)
+        if not report.clustered:
+            logger.warning("clustering: %s", report.sentence)
+        self.report = report
+        return replace(self.config, count=report.count), report.centroids
 
     def state_dict(self) -> dict[str, Tensor]:
         if self.settled is None:
             return {}
         return {"ids": self._ids, "labels": self.settled.labels, "centroids": self.settled.centroids}
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._fitted, self._usable, self.settled, self.report = None, None, None, None
-        if "centroids" in state:
-            self._ids = state["ids"].clone()
-            self.settled = Clusters(state["labels"].clone(), state["centroids"].clone())
+    def load_state_dict(self, state: Mapping[str, Tensor], dim: int | None = None) -> None:
+        """`dim`: how many features profiles have, where that is known."""
+        settled, ids = None, self._ids
+        if any(name in state for name in ("ids", "labels", "centroids")):
+            width = tuple(state["centroids"].shape[1:2]) if dim is None and "centroids" in state else (dim or 0,)
+            centroids = take_rows(state, "centroids", width)
+            ids, labels = take_rows(state, "ids", (), torch.int64), take_rows(state, "labels", (), torch.int64)
+            check_lengths(ids=ids, labels=labels)
+            check_indices("labels", labels, len(centroids))
+            expect(len(ids) > 0 and bool((ids[1:] >= ids[:-1]).all()), "ids in ascending order", "another one")
+            settled = Clusters(labels, centroids)
+        self._fitted, self._usable, self.report = None, None, None
+        self.settled, self._ids = settled, ids
 
 
 def _assign(round: Round, ids: Tensor, clusters: Clusters) -> Clusters:
@@ -253,7 +265,7 @@ def fit_clusters(
             f"{len(points)} arms; lower --clusters"
         )
     if clusterer is None and config.count == 1 and config.method != "hdbscan":
-        return Clusters(torch.zeros(len(points), dtype=torch.int64), data.mean(0, keepdim=True))
+        return Clusters(torch.zeros(len(points), dtype=torch.int64), data.to(torch.float64).mean(0, keepdim=True))
     if start is not None and clusterer is None and config.method == "kmeans" and jit.available:
         found = lloyd(points, start.numpy(force=True), config.max_iter)
         if found is not None and len(start) > 1:

@@ -8,14 +8,14 @@ work. `diagonal` and `last-layer` are the usual approximations, by name.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels import widths
 from neuclust.kernels.network import (
@@ -29,7 +29,7 @@ from neuclust.kernels.network import (
     squared_norms,
 )
 from neuclust.kernels.regions import Regions, region_basis, region_widths
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, expect, take, take_count, take_number, take_rows
 
 SMALL = 128  # parameters below which exact widths are cheap enough
 FEW = 8  # updates below which there is hardly anything explored
@@ -55,11 +55,11 @@ class ConfidenceConfig:
     refresh: int = 200  # updates between two exact refactorisations, so that rounding cannot pile up
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.ridge > 0:
             raise ConfigError(f"confidence.ridge: expected a number above 0, got {self.ridge}")
         if self.refresh < 1:
             raise ConfigError(f"confidence.refresh: expected at least 1, got {self.refresh}")
+        check_entries(self)
 
 
 class Covariance(Protocol):
@@ -88,14 +88,21 @@ class Covariance(Protocol):
 class PrimalCovariance:
     """Z and Z⁻¹ as (p, p) matrices; K new gradients cost O(K p²)."""
 
-    def __init__(self, size: int, first_layer: tuple[int, int], ridge: float, refresh: int) -> None:
+    def __init__(
+        self, size: int, first_layer: tuple[int, int], ridge: float, refresh: int, bounded: bool = True
+    ) -> None:
+        """`bounded`: whether anybody will ask for bounds (`narrow`)."""
         self._first, self._refresh = first_layer, refresh
+        self._bounded = bounded and size >= SMALL
         self._size = size
         self._ridge = ridge
         self._matrix = torch.eye(size, dtype=torch.float64) * ridge
         self._inverse = torch.eye(size, dtype=torch.float64) / ridge
         self._updates = 0
-        self._explored: tuple[int, Tensor] | None = None  # after so many updates: `widths.explored_directions`
+        # Z as it was after so many updates, of which `explored` is made when first asked for. Which widths are computed
+        # together, and so their last digits, must follow from what was learned, not from when somebody asked or loaded
+        self._earlier: tuple[int, Tensor] | None = None
+        self._explored: Tensor | None = None  # `widths.explored_directions` of the earlier Z
         self.logdet = 0.0
 
     def forms(self, factors: Factors, columns: Tensor) -> Tensor:
@@ -129,17 +136,18 @@ class PrimalCovariance:
         return self.forms(single, columns).flatten()
 
     def _basis(self) -> Tensor | None:
-        """Directions explored so far or a while ago, which bounds widths as well; None while there are hardly any.
-
-        Kept until there are a quarter more updates: what it is made of decides how many widths are computed, not which
-        slate is chosen.
-        """
-        if self._size < SMALL or self._updates < FEW:
+        """Directions explored a while ago, which bounds widths as well; None while there are hardly any."""
+        if self._earlier is None:
             return None
-        if self._explored is None or not self._explored[0] <= self._updates <= 1.25 * self._explored[0]:
-            rank = self._size // 16
-            self._explored = self._updates, widths.explored_directions(self._matrix, self._ridge, rank)
-        return self._explored[1]
+        if self._explored is None:
+            self._explored = widths.explored_directions(self._earlier[1], self._ridge, self._size // 16)
+        return self._explored
+
+    def _look_back(self) -> None:
+        """Keep Z for bounds, until there are a quarter more updates."""
+        due = self._earlier is None or self._updates > 1.25 * self._earlier[0]
+        if self._bounded and self._updates >= FEW and due:
+            self._earlier, self._explored = (self._updates, self._matrix.clone()), None
 
     def work(self, columns: int) -> float:
         """Multiplications one width takes."""
@@ -159,17 +167,29 @@ class PrimalCovariance:
             widths.add_products_(self._matrix, index, features)
             self.logdet += float(gain)
         self._updates += 1
+        self._look_back()
 
     def state_dict(self) -> dict[str, Tensor]:
         logdet = torch.tensor(self.logdet, dtype=torch.float64)
         updates = torch.tensor(self._updates)
         matrices = {"matrix": self._matrix.clone(), "inverse": self._inverse.clone()}
+        if self._earlier is not None:
+            matrices |= {"earlier": self._earlier[1].clone(), "earlier_updates": torch.tensor(self._earlier[0])}
         return {**matrices, "logdet": logdet, "updates": updates}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
-        self.logdet, self._updates = float(state["logdet"]), int(state["updates"])
-        self._explored = None
+        matrix, inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
+        definite = bool((torch.diagonal(matrix) > 0).all() and (torch.diagonal(inverse) > 0).all())
+        expect(definite, "a covariance with a diagonal above 0", "0 or less")
+        logdet, updates = take_number(state, "logdet"), take_count(state, "updates")
+        earlier = None
+        if "earlier" in state or "earlier_updates" in state:
+            earlier = take_count(state, "earlier_updates"), take(state, "earlier", self._matrix)
+            expect(self._bounded and 0 < earlier[0] <= updates, f"earlier_updates from 1 to {updates}", earlier[0])
+        self._matrix, self._inverse, self.logdet, self._updates = matrix, inverse, logdet, updates
+        self._earlier, self._explored = earlier, None
+        if earlier is None:  # saved by an earlier version: bounds from now on, of the same slates
+            self._look_back()
 
     def _coordinates(self, columns: Tensor) -> Tensor:
         """Positions in θ of W_0's given columns and of all later layers."""
@@ -181,8 +201,9 @@ class PrimalCovariance:
 class DualCovariance:
     """Past gradients as factors and the Cholesky factor of λI + ĜĜᵀ; K new ones cost O(K n²)."""
 
-    def __init__(self, ridge: float) -> None:
-        self._ridge = ridge
+    def __init__(self, ridge: float, shapes: Sequence[tuple[int, int]]) -> None:
+        """`shapes` (out, in) of the layers whose gradients are kept."""
+        self._ridge, self._shapes = ridge, shapes
         self._count = 0
         self._history: Factors | None = None  # buffers with room to grow
         self._factor = torch.zeros(0, 0, dtype=torch.float64)
@@ -243,12 +264,17 @@ class DualCovariance:
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._factor = state["factor"].clone()
-        self._count = int(state["count"])
-        depth = sum(name.startswith("delta.") for name in state)
-        inputs = tuple(self._roomy(state[f"input.{i}"]) for i in range(depth))
-        deltas = tuple(self._roomy(state[f"delta.{i}"]) for i in range(depth))
-        self._history = Factors(inputs, deltas) if depth else None
+        room = len(state["factor"]) if "factor" in state and state["factor"].ndim else 0
+        factor, count = take_rows(state, "factor", (room,)), take_count(state, "count")
+        expect(count <= room, f"a count of at most the {room} rows of factor", count)
+        expect(bool((torch.diagonal(factor)[:count] > 0).all()), "a factor with a diagonal above 0", "0 or less")
+        inputs, deltas = [], []
+        for i, (out, fan_in) in enumerate(self._shapes if room else ()):
+            inputs.append(take(state, f"input.{i}", factor.new_empty(count, fan_in)))
+            deltas.append(take(state, f"delta.{i}", factor.new_empty(count, out)))
+        self._factor, self._count = factor, count
+        buffers = [tuple(map(self._roomy, rows)) for rows in (inputs, deltas)]
+        self._history = Factors(buffers[0], buffers[1]) if room else None
 
     def _past(self, like: Factors) -> Factors:
         if self._history is not None:
@@ -288,11 +314,12 @@ class FullConfidence:
         self._last_only = config.form == "last-layer"
         shapes = [weight.shape for weight in (net.weights[-1:] if self._last_only else net.weights)]
         size = sum(shape.numel() for shape in shapes)
-        self.solver = config.solver if config.solver != "auto" else ("primal" if size <= 2048 else "dual")
+        self.solver = solver_of(config, size)
+        bounded = config.form == "full" and config.pruning != "off" and len(net.weights) == 2  # see `ArmModel.bounds`
         self._covariance: Covariance = (
-            PrimalCovariance(size, (shapes[0][0], shapes[0][1]), config.ridge, config.refresh)
+            PrimalCovariance(size, (shapes[0][0], shapes[0][1]), config.ridge, config.refresh, bounded)
             if self.solver == "primal"
-            else DualCovariance(config.ridge)
+            else DualCovariance(config.ridge, [(shape[0], shape[1]) for shape in shapes])
         )
 
     @property
@@ -388,7 +415,23 @@ class DiagonalConfidence:
         return {f"diagonal.{i}": u for i, u in enumerate(self.diagonal)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.diagonal = tuple(take(state, f"diagonal.{i}", u) for i, u in enumerate(self.diagonal))
+        diagonal = tuple(take(state, f"diagonal.{i}", u) for i, u in enumerate(self.diagonal))
+        expect(all(bool((u > 0).all()) for u in diagonal), "a diagonal above 0", "0 or less")
+        self.diagonal = diagonal
+
+
+def solver_of(config: ConfidenceConfig, size: int) -> Literal["primal", "dual"]:
+    """How a full covariance of so many parameters is kept."""
+    if config.solver != "auto":
+        return config.solver
+    return "primal" if size <= 2048 else "dual"
+
+
+def confidence_shapes(config: ConfidenceConfig, weights: Sequence[Shape]) -> Iterator[tuple[str, Shape]]:
+    """What a state of the confidence of a net with these weights holds at least."""
+    size = sum(math.prod(shape) for shape in (weights[-1:] if config.form == "last-layer" else weights))
+    if config.form != "diagonal" and solver_of(config, size) == "primal":
+        yield "matrix", (size, size)
 
 
 def feature_scale(config: ConfidenceConfig, net: Network) -> float:

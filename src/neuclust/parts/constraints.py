@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 
@@ -44,6 +45,7 @@ class Constraints:
             raise ConfigError(
                 f"constraints.diversity_weight: expected a number of at least 0, got {self.diversity_weight}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

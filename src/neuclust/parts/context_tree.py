@@ -9,6 +9,7 @@ from torch import Tensor
 
 from neuclust.errors import StateError
 from neuclust.parts.history import GrowingTable
+from neuclust.parts.state import check_lengths, expect
 
 _NONE = -1
 
@@ -108,5 +109,24 @@ class ContextTree:
         return {name: table.rows.clone() for name, table in self._tables().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        found = {name: table.taken(state, name) for name, table in self._tables().items()}
+        _check_cells(found)
         for name, table in self._tables().items():
-            table.load(state[name])
+            table.load(found[name])
+
+
+def _check_cells(tables: Mapping[str, Tensor]) -> None:
+    """Refuse cells that are no tree: a walk down would not end, or end elsewhere."""
+    check_lengths(**tables)
+    depth, parent, child = tables["depth"], tables["parent"], tables["child"]
+    cells = torch.arange(len(depth))
+    split = cells[child != _NONE]
+    lower = child[split]
+    grown = len(cells) > 0 and bool(((lower > split) & (lower + 1 < len(cells))).all())
+    expect(grown, "cells whose children come after them", "others")
+    expected_parent, expected_depth = torch.full_like(parent, _NONE), torch.zeros_like(depth)
+    for half in (lower, lower + 1):
+        expected_parent[half], expected_depth[half] = split, depth[split] + 1
+    tree = torch.equal(parent, expected_parent) and torch.equal(depth, expected_depth)
+    expect(tree, "a tree of cells", "cells that do not belong together")
+    expect(bool((tables["counts"] >= 0).all()), "counts of at least 0", "less")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
+from neuclust.parts.state import take_scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +29,9 @@ class EncoderConfig:
     duplicate: bool = False
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.rho is not None and not self.rho > 0:
             raise ConfigError(f"encoder.rho: expected a positive number or none (automatic), got {self.rho}")
+        check_entries(self)
 
 
 class Encoder:
@@ -69,8 +71,9 @@ class Encoder:
         """ρ as a state keeps it: NaN while nothing has told it."""
         return torch.tensor(math.nan if self.rho is None else self.rho, dtype=torch.float64)
 
-    def load_rho(self, saved: Tensor) -> None:
-        self.rho = None if bool(torch.isnan(saved)) else float(saved)
+    def load_rho(self, state: Mapping[str, Tensor]) -> None:
+        """Take ρ back from a state that keeps it as `rho`."""
+        self.rho = take_scale(state)
 
     def encode(self, z: Tensor, active: Tensor, rho: float) -> tuple[Tensor, Tensor]:
         """φ of contexts z (n, q) on columns `active` (q,): encoded columns (n, q') and their numbers (q',)."""

@@ -9,9 +9,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.core import Round
-from neuclust.errors import ConfigError, StateError
+from neuclust.errors import ConfigError
 from neuclust.parts.cluster_choice import choose_clusters
+from neuclust.parts.state import expect, take_number, take_numbers, take_rows
 
 # a learner reads a leading part of this list; without masks the blocks of MASKED alone are left out
 ORDER = ("constant", "pooled", "average", "mask", "pooled-square", "squares", "crosses")
@@ -44,6 +46,7 @@ class BlocksConfig:
                 "blocks: expected most_clusters of at least 1 and fewest_arms of at least 2, got "
                 f"{self.most_clusters} and {self.fewest_arms}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +194,15 @@ class FeatureBlocks:
 
     @classmethod
     def from_state(cls, config: BlocksConfig, dim: int, state: Mapping[str, Tensor]) -> FeatureBlocks:
-        masked, longest, scale, width, length, *norms = state["settled"].tolist()
-        if int(width) != dim or len(norms) != len(ORDER):
-            raise StateError(f"saved state: expected contexts of {dim} features, got {int(width)}; was it saved so?")
-        places = Places(state["centroids"].clone(), float(state["spread"])) if "centroids" in state else None
+        masked, longest, scale, width, length, *norms = take_numbers(state, "settled", 5 + len(ORDER))
+        expect(width == dim, f"contexts of {dim} features", f"{width:g}")
+        expect(masked in (0, 1), "contexts that are masked (1) or not (0)", masked)
+        expect(min(longest, scale, length, *norms) > 0, "scales above 0", min(longest, scale, length, *norms))
+        places = None
+        if "centroids" in state:
+            places = Places(take_rows(state, "centroids", (dim,)), take_number(state, "spread"))
+            expect(len(places.centroids) > 0 and places.spread > 0, "places of some spread", places.spread)
+            expect(not masked, "places of contexts that are not masked", "masked ones")
         return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, places)
 
 

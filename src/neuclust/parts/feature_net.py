@@ -11,17 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round
 from neuclust.errors import ConfigError
 from neuclust.kernels.adam import Floats, adam
-from neuclust.kernels.initial import initial_network
+from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Network, augment, layers, output, restrict
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.training import finite, lifeless
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.history import History
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_count
 from neuclust.randomness import stream
 
 
@@ -36,6 +36,9 @@ class NetInputConfig:
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig("raw"))
     pooled: bool = True
     constant: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +57,16 @@ class AdamConfig:
     start: Literal["warm", "restart"] = "warm"
 
     def __post_init__(self) -> None:
-        check_choices(self)
-        if not self.rate > 0 or self.steps < 0 or not self.decay >= 0:
+        if not 0 < self.rate <= 1 or self.steps < 0 or not self.decay >= 0:  # a step of Adam moves a weight by the rate
             raise ConfigError(
-                f"adam: expected rate > 0, steps >= 0 and decay >= 0, got {self.rate}, {self.steps} and {self.decay}"
+                "adam: expected a rate above 0 up to 1, steps >= 0 and decay >= 0, got "
+                f"{self.rate}, {self.steps} and {self.decay}"
             )
         if self.batch_size is not None and self.batch_size < 1:
             raise ConfigError(f"adam: expected a batch_size of at least 1, or none for all, got {self.batch_size}")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"adam: expected a dropout from 0 to below 1, got {self.dropout}")
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class RetrainConfig:
                 "retrain: expected at least 1 update between trainings, got "
                 f"{self.first_every}, {self.then_every} and {self.every}"
             )
+        check_entries(self)
 
     @classmethod
     def always(cls, every: int) -> RetrainConfig:
@@ -106,11 +111,11 @@ class FeatureNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 0:
             raise ConfigError(f"net: expected width >= 1 and depth >= 0, got {self.width} and {self.depth}")
         if self.depth == 0 and self.adam.dropout > 0:
             raise ConfigError("net: dropout leaves out hidden units, but depth is 0; use depth 1 or dropout 0")
+        check_entries(self)
 
 
 def fit_network(
@@ -193,6 +198,13 @@ def pooled(x: Tensor, masked: bool) -> Tensor:
     return total / (x != 0).sum(1, keepdim=True).clamp(min=1) if masked else total
 
 
+def net_shapes(config: FeatureNetConfig, dim: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a net on `dim` features holds at least."""
+    inputs = NetInputs(config.input, dim).dim
+    for i, shape in enumerate(network_shapes(config.init, inputs, config.width, config.depth)):
+        yield f"weight.{i}", shape
+
+
 class FeatureNet:
     """φ(x; w), the last hidden layer, and f = W_L φ; `train` fits both to a history when it is time to."""
 
@@ -272,5 +284,5 @@ class FeatureNet:
         initial = tuple(take(state, f"initial.{i}", like) for i, like in shapes)
         self.net = Network(weights, self.net.scale, self.net.bias)
         self.initial = Network(initial, self.net.scale, self.net.bias)
-        self.inputs.encoder.load_rho(state["rho"])
-        self.failures = int(state["failures"])
+        self.inputs.encoder.load_rho(state)
+        self.failures = take_count(state, "failures")

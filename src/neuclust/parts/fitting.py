@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.training import (
     Descent,
@@ -50,7 +50,6 @@ class TrainingConfig:
     engine: Literal["auto", "library"] = "auto"  # auto: one compiled loop where it serves (kernels/fused.py)
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.steps < 0 or self.train_every < 1 or self.batch_size < 1:
             raise ConfigError(
                 "training: expected steps >= 0, train_every >= 1 and batch_size >= 1, got "
@@ -58,8 +57,13 @@ class TrainingConfig:
             )
         if self.step is not None and not self.step > 0:
             raise ConfigError(f"training.step: expected a positive number or none (automatic), got {self.step}")
+        if not (self.step_share > 0 and self.loss_factor > 0):
+            raise ConfigError(
+                f"training: expected step_share and loss_factor above 0, got {self.step_share} and {self.loss_factor}"
+            )
         if not self.ridge >= 0:
             raise ConfigError(f"training.ridge: expected a number of at least 0, got {self.ridge}")
+        check_entries(self)
 
     def due(self, t: int) -> bool:
         """Whether to train after the t-th update."""

@@ -12,6 +12,9 @@ import torch
 from torch import Tensor
 
 from neuclust.kernels.rows import Rows, joined, no_rows, sparse_rows
+from neuclust.parts.state import check_indices, check_lengths, expect, take_rows
+
+ROUNDING = 1e-9  # relative: sums of the same rewards in another order
 
 
 class GrowingTable:
@@ -34,6 +37,10 @@ class GrowingTable:
             self._buffer = torch.cat([self._buffer, torch.zeros_like(self._buffer)])
         self._buffer[self._count] = row
         self._count += 1
+
+    def taken(self, state: Mapping[str, Tensor], name: str, nan: bool = False) -> Tensor:
+        """Saved rows that fit this table."""
+        return take_rows(state, name, tuple(self._buffer.shape[1:]), self._buffer.dtype, nan)
 
     def load(self, rows: Tensor) -> None:
         self._buffer = torch.cat([rows.clone(), rows.new_zeros(16, *rows.shape[1:])])
@@ -120,8 +127,13 @@ class History:
         return {name: table.rows.clone() for name, table in self._tables().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        # an arm of a slate may not have been seen
+        found = {
+            name: table.taken(state, name, nan=name == "slate_arm_rewards") for name, table in self._tables().items()
+        }
+        _check_tables(found)
         for name, table in self._tables().items():
-            table.load(state[name])
+            table.load(found[name])
         self._sparse = no_rows(self._sparse.width)
         contexts = self.contexts.rows.numpy(force=True)
         self._row_of = {contexts[i].tobytes(): i for i in range(len(contexts))}
@@ -129,3 +141,27 @@ class History:
 
     def _tables(self) -> dict[str, GrowingTable]:
         return {name: value for name, value in vars(self).items() if isinstance(value, GrowingTable)}
+
+
+def _check_tables(tables: Mapping[str, Tensor]) -> None:
+    """Refuse tables that cannot have grown together."""
+    for names in (
+        ("contexts", "counts", "sums"),
+        ("seen", "rewards"),
+        ("slate_rewards", "slate_arm_rewards", "slate_predictions"),
+        ("groups", "group_counts", "group_sums"),
+    ):
+        check_lengths(**{name: tables[name] for name in names})
+    contexts, seen = len(tables["contexts"]), tables["seen"]
+    check_indices("seen", seen, contexts)
+    check_indices("groups", tables["groups"], contexts)
+    counted = torch.equal(torch.bincount(seen, minlength=contexts).to(torch.float64), tables["counts"])
+    expect(counted, "counts of the contexts that were seen", "others")
+    sums, sizes = (torch.zeros(contexts, dtype=torch.float64) for _ in range(2))
+    sums.index_add_(0, seen, tables["rewards"])
+    sizes.index_add_(0, seen, tables["rewards"].abs())
+    summed = bool(((sums - tables["sums"]).abs() <= ROUNDING * (1 + sizes)).all())
+    expect(summed, "sums of the rewards that were seen", "others")
+    slates = float(tables["group_counts"].sum())
+    expect(slates == len(tables["slate_rewards"]), f"group_counts of {len(tables['slate_rewards'])} slates", slates)
+    expect(bool((tables["group_counts"] > 0).all()), "group_counts above 0", "0 or less")

@@ -11,19 +11,27 @@ follows, beside the true directions, some that only fit its noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.errors import ConfigError, StateError
+from neuclust.configuration import check_entries
+from neuclust.errors import ConfigError
 from neuclust.parts.bayes_linear import BayesLinear
-from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig, evidence_step
+from neuclust.parts.block_regression import (
+    BlockLayout,
+    BlockRegression,
+    BlockRegressionConfig,
+    evidence_step,
+    regression_shapes,
+    taken_variances,
+)
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.plays import Played, Plays
-from neuclust.parts.state import nested, take, under
+from neuclust.parts.state import Shape, expect, nested, nested_shapes, take, under
 from neuclust.randomness import stream
 
 VARIANCES = (0.1, 0.1, 0.1)  # of the constant, of the context and of the waves, before anything was seen
@@ -64,6 +72,7 @@ class IndexConfig:
                 "index: expected bonus >= 0, reach > 0, rate > 0 and growth > 1, got "
                 f"{self.bonus}, {self.reach}, {self.rate} and {self.growth}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +167,7 @@ class Member:
         self.directions = take(state, "directions", self.directions)
         self.frequencies = take(state, "frequencies", self.frequencies)
         self.phases = take(state, "phases", self.phases)
-        self.layout.variances = take(state, "variances", self.layout.variances)
+        self.layout.variances = taken_variances(state, self.layout.variances)
 
 
 class Pace:
@@ -269,12 +278,23 @@ class IndexRegression:
         return state | nested("guide", self.guide.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._due, self._doubled, self._born, members = (int(number) for number in state["numbers"].tolist())
-        if members != len(self.members):
-            raise StateError(f"saved state: expected {len(self.members)} members of `index`, got {members}")
+        due, doubled, born, members = take(state, "numbers", torch.zeros(4, dtype=torch.int64)).tolist()
+        expect(members == len(self.members), f"{len(self.members)} members of `index`", members)
+        expect(min(due, doubled) >= 1 and born >= members, "times to climb and newcomers that were counted", born)
+        self._due, self._doubled, self._born = due, doubled, born
         for m, member in enumerate(self.members):
             member.load_state_dict(under(f"member.{m}", state))
         self.guide.load_state_dict(under("guide", state))
+
+
+def index_shapes(config: IndexConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a learner holds at least."""
+    dim = blocks.input_size - 1
+    yield from nested_shapes("guide", regression_shapes(1 + dim + dim * (dim + 1) // 2))
+    for m in range(config.members):
+        yield f"member.{m}.directions", (dim, config.directions)
+        yield f"member.{m}.frequencies", (config.directions, config.waves)
+        yield from nested_shapes(f"member.{m}", regression_shapes(1 + dim + config.waves))
 
 
 def scaled_inputs(inputs: Tensor, scale: float) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neuclust.errors import StateError
+from neuclust.parts.state import check_lengths, expect, take_rows
 
 
 class KeyedMeans:
@@ -42,9 +42,9 @@ class KeyedMeans:
         return {"keys": self._keys, "counts": self._counts, "sums": self._sums}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        keys, counts, sums = (state[name].clone() for name in ("keys", "counts", "sums"))
-        if not keys.shape == counts.shape == sums.shape:
-            raise StateError(
-                f"saved state: expected as many counts and sums as keys, got {len(keys)}, {len(counts)} and {len(sums)}"
-            )
+        keys = take_rows(state, "keys", (), torch.int64)
+        counts, sums = take_rows(state, "counts", ()), take_rows(state, "sums", ())
+        check_lengths(keys=keys, counts=counts, sums=sums)
+        expect(bool((keys[1:] > keys[:-1]).all()), "keys in ascending order", "another one")
+        expect(bool((counts > 0).all()), "counts above 0", "0 or less")
         self._keys, self._counts, self._sums = keys, counts, sums

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.bayes_linear import BayesLinearConfig
 from neuclust.parts.block_logistic import BlockLogistic, BlockLogisticConfig
-from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig
+from neuclust.parts.block_regression import BlockLayout, BlockRegression, BlockRegressionConfig, regression_shapes
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
-from neuclust.parts.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
-from neuclust.parts.index_regression import IndexConfig, IndexRegression
+from neuclust.parts.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig, net_shapes
+from neuclust.parts.index_regression import IndexConfig, IndexRegression, index_shapes
 from neuclust.parts.local_regression import LocalRegression
 from neuclust.parts.net_regression import NetRegression
 from neuclust.parts.plays import Played, Plays
-from neuclust.parts.waves import VARIANCES, Waves
+from neuclust.parts.state import Shape, nested_shapes
+from neuclust.parts.waves import LENGTHS, VARIANCES, WAVES, Waves
 from neuclust.randomness import stream
 
 
@@ -59,7 +61,10 @@ class NetLearnerConfig:
     def __post_init__(self) -> None:
         if not self.spread >= 0:
             raise ConfigError(f"net.spread: expected a number of at least 0, got {self.spread}")
+        if not self.strong_decay >= 0:
+            raise ConfigError(f"net.strong_decay: expected a number of at least 0, got {self.strong_decay}")
         self.net  # noqa: B018 - refuses what no net can be made of
+        check_entries(self)
 
     @property
     def net(self) -> FeatureNetConfig:
@@ -116,6 +121,7 @@ class LearnersConfig:
         for name, bonus in bonuses.items():
             if not bonus >= 0:
                 raise ConfigError(f"{name}: expected a number of at least 0, got {bonus}")
+        check_entries(self)
 
 
 def _stiff(config: LearnersConfig) -> NetLearnerConfig:
@@ -153,6 +159,21 @@ LEARNERS: dict[str, Maker] = {
     "net": lambda config, blocks, seed, purpose: NetLearner(config.net, blocks, seed, purpose),
     "stiff-net": lambda config, blocks, seed, purpose: NetLearner(_stiff(config), blocks, seed, purpose),
 }
+
+
+def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
+    """What a state of the learner of this name holds at least."""
+    if name in ("net", "stiff-net"):
+        yield from nested_shapes("net", net_shapes(config.net.net, blocks.input_size))
+        yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
+    elif name == "index":
+        yield from index_shapes(config.index, blocks)
+    elif name == "waves":
+        yield from regression_shapes(blocks.input_size + WAVES * len(LENGTHS))
+    elif name in ("linear", "quadratic"):
+        yield from regression_shapes(sum(blocks.sizes("mask" if name == "linear" else "crosses").values()))
+    elif name in ("logistic", "additive"):
+        yield "mean", (sum(blocks.sizes("crosses" if name == "logistic" else "squares").values()),)
 
 
 def learner_names(text: str) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.parts.block_regression import BlockRegressionConfig
+from neuclust.parts.block_regression import BlockRegressionConfig, taken_variances
 from neuclust.parts.feature_blocks import Features, Places
 from neuclust.parts.plays import Played, Plays
-from neuclust.parts.state import take
+from neuclust.parts.state import expect, take, take_numbers
 
 LEVEL = 0.3  # the common level before anything was seen; counts like one cluster
 VARIANCES = (0.1, 0.05)  # of a cluster's own level and of its slope, before anything was seen; counts like one weight
@@ -141,6 +141,8 @@ class LocalRegression:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moment = take(state, "gram", self._sums.gram), take(state, "moment", self._sums.moment)
-        self.variances = take(state, "variances", self.variances)
-        self.level, self.noise, energy, count = state["numbers"].tolist()
+        variances = taken_variances(state, self.variances)
+        level, noise, energy, count = take_numbers(state, "numbers", 4)
+        expect(noise > 0 and count >= 0 and count == round(count), "noise above 0 and a whole count", (noise, count))
+        self.variances, self.level, self.noise = variances, level, noise
         self._sums, self._solved = _Sums(gram, moment, energy, round(count)), None

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from neuclust.parts.feature_blocks import FeatureBlocks, Features
 from neuclust.parts.history import GrowingTable, History
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import check_lengths, expect, nested, under
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,12 @@ class Plays:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.history.load_state_dict(under("history", state))
-        self.contexts.load(state["contexts"])
-        self._features.load(state["features"])
-        self._ends.load(state["ends"])
+        contexts, features = self.contexts.taken(state, "contexts"), self._features.taken(state, "features")
+        check_lengths(contexts=contexts, features=features, history=self.history.contexts.rows)
+        ends = self._ends.taken(state, "ends")
+        steps = torch.diff(ends, prepend=ends.new_zeros(1))
+        whole = bool((steps > 0).all()) and int(steps.sum()) == self.history.observations
+        expect(whole, f"ends that rise to {self.history.observations} observations", ends.tolist()[-3:])
+        self.contexts.load(contexts)
+        self._features.load(features)
+        self._ends.load(ends)

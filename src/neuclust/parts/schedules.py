@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
+
+_FACTORS = ("noise", "norm_bound", "c_1", "c_gamma_1", "c_gamma_2", "c_gamma_3")  # none may turn a bonus around
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +34,15 @@ class ScheduleConfig:
     c_gamma_3: float = 1.0
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.gamma >= 0:
             raise ConfigError(f"schedule.gamma: expected a number of at least 0, got {self.gamma}")
+        factors = {name: getattr(self, name) for name in _FACTORS}
+        for name, factor in factors.items():
+            if not factor >= 0:
+                raise ConfigError(f"schedule.{name}: expected a number of at least 0, got {factor}")
         if not 0 < self.confidence < 1:
             raise ConfigError(f"schedule.confidence: expected a probability inside (0, 1), got {self.confidence}")
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels import fused, jit
+from neuclust.kernels.initial import network_shapes
 from neuclust.kernels.monotone import (
     MonotoneNetwork,
     slate_gradient_norms,
@@ -23,7 +24,7 @@ from neuclust.kernels.monotone import (
 from neuclust.kernels.training import Parameters, Projection
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_count
 from neuclust.randomness import stream
 
 
@@ -57,11 +58,17 @@ class SlateModelConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
         if not self.weight >= 0:
             raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
+        check_entries(self)
+
+
+def slate_shapes(config: SlateModelConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of F for slates of this size holds at least."""
+    for i, shape in enumerate(network_shapes(config.init, slate_size, config.width, config.depth)):
+        yield f"parameter.{i}", shape
 
 
 class SlateModel:
@@ -140,7 +147,7 @@ class SlateModel:
         shapes = list(enumerate(self.initial.parameters))
         self.net = self.net.with_parameters(tuple(take(state, f"parameter.{i}", like) for i, like in shapes))
         self.initial = self.net.with_parameters(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
-        self.failures = int(state["failures"])
+        self.failures = take_count(state, "failures")
 
 
 def slates_seen(history: History, predicted: Tensor, kind: str) -> tuple[Tensor, Tensor, Tensor]:

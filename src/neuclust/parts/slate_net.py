@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
-from neuclust.kernels.initial import initial_network
+from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Network, forward
 from neuclust.parts.feature_net import AdamConfig, RetrainConfig, fit_network
 from neuclust.parts.history import History
 from neuclust.parts.slate_model import slates_seen
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take
 from neuclust.randomness import stream
 
 
@@ -31,9 +31,15 @@ class SlateNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"slate net: expected width and depth of at least 1, got {self.width} and {self.depth}")
+        check_entries(self)
+
+
+def slate_net_shapes(config: SlateNetConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a net for slates of this size holds at least."""
+    for i, shape in enumerate(network_shapes("torch-default", slate_size, config.width, config.depth)):
+        yield f"weight.{i}", shape
 
 
 class SlateNet:

@@ -28,9 +28,10 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import unsound
-from neuclust.parts.state import take
+from neuclust.parts.state import expect, take
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +60,7 @@ class SlateWorthConfig:
             )
         if not 0 < self.flattest <= 1:
             raise ConfigError(f"slate worth: expected flattest above 0 up to 1, got {self.flattest}; 0.9 is usual")
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,9 @@ class SlateWorth:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moments = take(state, "gram", self._gram), take(state, "moments", self._moments)
-        self._gram, self._moments, self._cells = gram, moments, take(state, "cells", self._cells)
+        cells = take(state, "cells", self._cells)
+        expect(bool((cells[0] >= 0).all()), "cells with numbers of slates of at least 0", "less")
+        self._gram, self._moments, self._cells = gram, moments, cells
         self._fresh = False
 
 

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.history import GrowingTable
+from neuclust.parts.state import check_lengths, expect, take_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,7 @@ class DriftConfig:
                 "drift: expected a threshold above 0 or none and a long_threshold above 0, got "
                 f"{self.threshold} and {self.long_threshold}"
             )
+        check_entries(self)
 
 
 def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:
@@ -64,6 +67,9 @@ class SurpriseTest:
         self.config = config
         self._excess, self._variance = GrowingTable(), GrowingTable()
         self._quiet_until = 0  # slates seen, before which there is no alarm
+
+    def __len__(self) -> int:
+        return len(self._excess)
 
     def observe(self, chances: Tensor, rewards: Tensor) -> None:
         """Predictions (k,) made before the rewards (k,) were seen."""
@@ -99,6 +105,9 @@ class SurpriseTest:
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._excess.load(state["excess"])
-        self._variance.load(state["variance"])
-        self._quiet_until = int(state["quiet_until"])
+        excess, variance = self._excess.taken(state, "excess"), self._variance.taken(state, "variance")
+        check_lengths(excess=excess, variance=variance)
+        expect(bool((variance >= 0).all()), "variance of at least 0", "less")
+        self._excess.load(excess)
+        self._variance.load(variance)
+        self._quiet_until = take_count(state, "quiet_until")

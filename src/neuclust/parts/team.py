@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
 from neuclust.parts.feature_blocks import FeatureBlocks
 from neuclust.parts.history import GrowingTable
-from neuclust.parts.learners import LEARNERS, Learner, LearnersConfig, fitting_learners, learner_names
+from neuclust.parts.learners import (
+    LEARNERS,
+    Learner,
+    LearnersConfig,
+    fitting_learners,
+    learner_names,
+    learner_shapes,
+)
 from neuclust.parts.plays import Plays
-from neuclust.parts.state import nested, take, under
+from neuclust.parts.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
 from neuclust.parts.surprise import DriftConfig, SurpriseTest, log_likelihood
 
 CERTAIN = 0.03  # no prediction counts as surer than this
@@ -47,6 +55,7 @@ class TeamConfig:
             raise ConfigError(f"prior: expected a number of nats from 0 to {MOST_PRIOR:g}, got {self.prior}")
         if not self.switching >= 0:
             raise ConfigError(f"switching: expected a number of at least 0, got {self.switching}")
+        check_entries(self)
 
 
 class Team:
@@ -151,12 +160,21 @@ class Team:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.evidence = take(state, "evidence", self.evidence)
         self.log_weights = take(state, "log_weights", self.log_weights)
-        self.level, self._blind, self._blindly = state["numbers"].tolist()
-        self._foreseen.load(state["foreseen"])
+        self.level, self._blind, self._blindly = take_numbers(state, "numbers", 3)
+        expect(self._blindly > 0, "arms taken blindly above 0", self._blindly)
+        self._foreseen.load(self._foreseen.taken(state, "foreseen"))
         for name, learner in self.learners.items():
             learner.load_state_dict(under(f"learner.{name}", state))
         self.plays.load_state_dict(under("plays", state))
         self.surprise.load_state_dict(under("surprise", state))
+        slates = {len(self._foreseen), len(self.surprise), self.plays.slates}
+        expect(len(slates) == 1, "one number of slates throughout the team", sorted(slates))
+
+
+def team_shapes(config: TeamConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a team holds at least."""
+    for name in fitting_learners(learner_names(config.learners), blocks):
+        yield from nested_shapes(f"learner.{name}", learner_shapes(name, config.options, blocks))
 
 
 def retold(team: Team, slates: int, seed: int, generation: int) -> Team:

@@ -9,9 +9,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
+from neuclust.parts.state import check_lengths, expect, take_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,11 @@ class TrackerConfig:
     order: Literal["after", "before"] = "after"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not (self.weight > 0 and self.pseudo_count >= 0):
             raise ConfigError(
                 f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"
             )
+        check_entries(self)
 
 
 class ProfileTracker:
@@ -59,9 +60,10 @@ class ProfileTracker:
 
     def view(self, round: Round) -> Round:
         """The round as the policy sees it: tracked profiles in place of the shown ones."""
-        if self._view is None or self._view[0] is not round.profiles or self._view[1] is not round.arm_ids:
-            self._view = (round.profiles, round.arm_ids, self._tracked(round))
-        return replace(round, profiles=self._view[2])
+        view = self._view  # read once: another thread may look at another round
+        if view is None or view[0] is not round.profiles or view[1] is not round.arm_ids:
+            view = self._view = (round.profiles, round.arm_ids, self._tracked(round))
+        return replace(round, profiles=view[2])
 
     def _tracked(self, round: Round) -> Tensor:
         rows, entries = self._known(round)
@@ -114,7 +116,20 @@ class ProfileTracker:
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._view = None
-        self._ids, self._sums, self._counts = (state[name].clone() for name in ("ids", "sums", "counts"))
+        row = tuple(self._sums.shape[1:])
+        ids, sums, counts = (
+            take_rows(state, "ids", (), torch.int64),
+            take_rows(state, "sums", row),
+            take_rows(state, "counts", row),
+        )
+        check_lengths(ids=ids, sums=sums, counts=counts)
+        expect(len(torch.unique(ids)) == len(ids), "every arm once in ids", "some twice")
+        expect(bool((counts >= 0).all()), "counts of at least 0", "less")
         if "start_ids" in state:
-            self._counts_of = dict(zip(state["start_ids"].tolist(), state["start_counts"].clone(), strict=True))
+            start_ids, start_counts = (
+                take_rows(state, "start_ids", (), torch.int64),
+                take_rows(state, "start_counts", row),
+            )
+            check_lengths(start_ids=start_ids, start_counts=start_counts)
+            self._counts_of = dict(zip(start_ids.tolist(), start_counts, strict=True))
+        self._view, self._ids, self._sums, self._counts = None, ids, sums, counts

@@ -7,24 +7,24 @@ with the largest U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.parts.arm_model import ArmModelConfig, ArmScores
+from neuclust.parts.arm_model import ArmModelConfig, ArmScores, arm_shapes
 from neuclust.parts.assembly import AssemblyConfig, Worth, assemble
 from neuclust.parts.cluster_choice import ClusterReport, responsibilities
 from neuclust.parts.clustering import Clusterer, ClusteringConfig, Partition
 from neuclust.parts.constraints import Constraints, Rules, rules
-from neuclust.parts.slate_model import SlateModelConfig
-from neuclust.parts.state import nested, under
+from neuclust.parts.slate_model import SlateModelConfig, slate_shapes
+from neuclust.parts.state import Shape, check_lengths, expect, nested, nested_shapes, take_rows, under
 from neuclust.parts.ties import tie_rank
 from neuclust.parts.tracker import TrackerConfig
 from neuclust.persistence import save_policy
@@ -50,7 +50,6 @@ class AcrossConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.slate.sort_input:
             raise ConfigError(
                 "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
@@ -62,6 +61,7 @@ class AcrossConfig:
             )
         if not self.explore >= 0:
             raise ConfigError(f"explore: expected a number of at least 0, got {self.explore}")
+        check_entries(self)
 
 
 class NeUClustAcross:
@@ -177,6 +177,12 @@ class NeUClustAcross:
         best = members[top(values[members], rank[members], 1)]
         return replace(found, required=torch.cat([found.required, best]))
 
+    @staticmethod
+    def saved_shapes(config: AcrossConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:
+        """What a save holds at least."""
+        yield from nested_shapes("model.arms", arm_shapes(config.arms, dim))
+        yield from nested_shapes("model.slates", slate_shapes(config.slate, slate_size))
+
     def state_dict(self) -> dict[str, Tensor]:
         given = {} if self.categories is None else dict(zip(("ids", "labels"), self.categories, strict=True))
         return {
@@ -188,8 +194,15 @@ class NeUClustAcross:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.model.load_state_dict(under("model", state))
         given = under("categories", state)
-        self.categories = (given["ids"].clone(), given["labels"].clone()) if given else None
-        self._plays = state["plays"].clone()
+        self.categories = None
+        if given:
+            ids, labels = take_rows(given, "ids", (), torch.int64), take_rows(given, "labels", (), torch.int64)
+            check_lengths(ids=ids, labels=labels)
+            expect(bool((ids[1:] >= ids[:-1]).all()), "ids of categories in ascending order", "another one")
+            self.categories = ids, labels
+        plays = take_rows(state, "plays", (), torch.int64)
+        expect(bool((plays >= 0).all()), "plays of at least 0", "less")
+        self._plays = plays
 
 
 def _by_id(ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

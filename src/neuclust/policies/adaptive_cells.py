@@ -10,13 +10,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.context_tree import ContextTree
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import nested, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -39,12 +39,12 @@ class AdaptiveCellConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.horizon < 1 or any(v is not None and not v > 0 for v in (self.v1, self.v2, self.rho)):
             raise ConfigError(
                 "expected horizon of at least 1 and positive v1, v2 and rho (or none), got "
                 f"{self.horizon}, {self.v1}, {self.v2} and {self.rho}"
             )
+        check_entries(self)
 
 
 class AdaptiveCellUCB:
@@ -119,5 +119,5 @@ class AdaptiveCellUCB:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.tree.load_state_dict(under("tree", state))
-        self.encoder.load_rho(state["rho"])
-        self.seed = int(state["seed"])
+        self.encoder.load_rho(state)
+        self.seed = take_whole(state, "seed")

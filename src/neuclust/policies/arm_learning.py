@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.parts.arm_model import ArmModel
+from neuclust.parts.arm_model import ArmModel, arm_shapes
+from neuclust.parts.state import Shape
 
 
 class HasArms(Protocol):
@@ -33,6 +34,11 @@ def arm_state(policy: HasArms) -> dict[str, Tensor]:
 
 def load_arm_state(policy: HasArms, state: Mapping[str, Tensor]) -> None:
     policy.arms.load_state_dict(state)
+
+
+def saved_arm_shapes(config: Any, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG001
+    """What a save of such a policy holds at least."""
+    return arm_shapes(config.arms, dim)
 
 
 def failed_arm_trainings(policy: HasArms) -> int:

@@ -3,7 +3,7 @@ foresaw rewards, exploration follows what there is to gain, and a change of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import sound, top
@@ -20,8 +20,8 @@ from neuclust.parts.block_regression import BlockRegression
 from neuclust.parts.encoder import contexts_at
 from neuclust.parts.feature_blocks import BlocksConfig, FeatureBlocks, Features
 from neuclust.parts.slate_worth import SlateWorth, SlateWorthConfig, assemble_groups
-from neuclust.parts.state import nested, under
-from neuclust.parts.team import BLIND, LEVEL, Team, TeamConfig, retold
+from neuclust.parts.state import Shape, check_shapes, nested, take_count, take_whole, under
+from neuclust.parts.team import BLIND, LEVEL, Team, TeamConfig, retold, team_shapes
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -54,6 +54,7 @@ class ExploringConfig:
             )
         if not self.least_lift > 0:
             raise ConfigError(f"exploring.least_lift: expected a number above 0, got {self.least_lift}")
+        check_entries(self)
 
     def chance(self, level: float, lift: float, t: int) -> float:
         """ε for r̄ = `level` at slate t = 1, 2, …"""
@@ -85,12 +86,12 @@ class AutoConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not (self.penalty >= 0 and self.temperature > 0 and self.claims >= 0):
             raise ConfigError(
                 "auto: expected penalty and claims of at least 0 and temperature > 0, got "
                 f"{self.penalty}, {self.claims} and {self.temperature}"
             )
+        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +221,10 @@ class Auto:
         """The team, or one that has seen nothing yet on this round's scales."""
         if self.team is not None:
             return self.team
-        if self._looked_at is None or self._looked_at[0] is not round:  # an update follows with the round selected from
-            self._looked_at = round, FeatureBlocks.of(self.config.blocks, round)
-        blocks = self._looked_at[1]
+        looked_at = self._looked_at  # read once: another thread may look at another round
+        if looked_at is None or looked_at[0] is not round:  # an update follows with the round selected from
+            looked_at = self._looked_at = round, FeatureBlocks.of(self.config.blocks, round)
+        blocks = looked_at[1]
         return None if blocks is None else self._fresh(blocks)
 
     def _fresh(self, blocks: FeatureBlocks) -> Team:
@@ -300,6 +302,11 @@ class Auto:
 
     # --- state -----------------------------------------------------------------------------------------------
 
+    @staticmethod
+    def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        yield "worth.gram", (2, slate_size, slate_size)
+
     def state_dict(self) -> dict[str, Tensor]:
         state = {
             "seed": torch.tensor(self.seed),
@@ -312,13 +319,16 @@ class Auto:
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        seed, restarts, failures = (int(state[name]) for name in ("seed", "restarts", "earlier_failures"))
+        seed, restarts = take_whole(state, "seed"), take_count(state, "restarts")
+        failures = take_count(state, "earlier_failures")
         self.seed, self.restarts, self._earlier_failures, self.team = seed, restarts, failures, None
         self._looked_at = None
         self.worth.load_state_dict(under("worth", state))
         settled = under("blocks", state)
         if settled:
-            team = self._fresh(FeatureBlocks.from_state(self.config.blocks, self.dim, settled))
+            blocks = FeatureBlocks.from_state(self.config.blocks, self.dim, settled)
+            check_shapes(under("team", state), team_shapes(self.config.team, blocks))
+            team = self._fresh(blocks)
             team.load_state_dict(under("team", state))
             self.team = team
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.parts.state import take_whole
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -17,6 +19,9 @@ from neuclust.persistence import save_policy
 @dataclass(frozen=True, slots=True)
 class ClusterOracleConfig:
     clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+
+    def __post_init__(self) -> None:
+        check_entries(self)
 
 
 class ClusterOracle:
@@ -65,5 +70,5 @@ class ClusterOracle:
         return {"seed": torch.tensor(self.seed), **self.clusters.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = int(state["seed"])
-        self.clusters.load_state_dict(state)
+        self.seed = take_whole(state, "seed")
+        self.clusters.load_state_dict(state, self.dim)

@@ -7,14 +7,14 @@ from typing import Literal
 
 import torch
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.kernels.pruning import best_overall
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state
+from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class CombinatorialNeuralConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
+        check_entries(self)
 
 
 class CombinatorialNeuralUCB:
@@ -51,4 +51,5 @@ class CombinatorialNeuralUCB:
     update = learn_arms
     state_dict = arm_state
     load_state_dict = load_arm_state
+    saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

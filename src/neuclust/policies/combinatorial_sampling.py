@@ -14,14 +14,14 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state
+from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
 
 _OPTIMISTIC = 1 / (4 * math.e * math.sqrt(math.pi))  # a Gaussian draw exceeds mean + 1 s.d. at least this often
@@ -36,9 +36,9 @@ class CombinatorialSamplingConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.samples is not None and self.samples < 1:
             raise ConfigError(f"samples: expected at least 1, or none for the formula, got {self.samples}")
+        check_entries(self)
 
 
 def samples_needed(slate_size: int) -> int:
@@ -81,4 +81,5 @@ class CombinatorialNeuralTS:
     update = learn_arms
     state_dict = arm_state
     load_state_dict = load_arm_state
+    saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

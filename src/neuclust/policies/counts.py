@@ -10,12 +10,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.keyed_means import KeyedMeans
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import nested, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -28,9 +28,9 @@ class CountConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.bonus >= 0:
             raise ConfigError(f"bonus: expected a number of at least 0, got {self.bonus}")
+        check_entries(self)
 
 
 class CountUCB:
@@ -61,4 +61,4 @@ class CountUCB:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.arms.load_state_dict(under("arms", state))
-        self.seed = int(state["seed"])
+        self.seed = take_whole(state, "seed")

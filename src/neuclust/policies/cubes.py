@@ -11,13 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.keyed_means import KeyedMeans
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import nested, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -37,11 +37,11 @@ class CubeConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.horizon < 1 or not self.smoothness > 0:
             raise ConfigError(
                 f"expected horizon of at least 1 and smoothness above 0, got {self.horizon} and {self.smoothness}"
             )
+        check_entries(self)
 
 
 def parts_per_axis(horizon: int, smoothness: float, dim: int) -> int:
@@ -113,5 +113,5 @@ class CubeBandit:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.cubes.load_state_dict(under("cubes", state))
-        self.encoder.load_rho(state["rho"])
-        self.seed = int(state["seed"])
+        self.encoder.load_rho(state)
+        self.seed = take_whole(state, "seed")

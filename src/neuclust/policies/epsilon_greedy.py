@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
@@ -16,7 +16,7 @@ from neuclust.parts.confidence import ConfidenceConfig
 from neuclust.parts.schedules import sometimes_uniform
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state
+from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
 
 
@@ -34,9 +34,9 @@ class EpsilonGreedyConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.exploration >= 0:
             raise ConfigError(f"exploration: expected a number of at least 0, got {self.exploration}")
+        check_entries(self)
 
 
 class EpsilonGreedy:
@@ -61,4 +61,5 @@ class EpsilonGreedy:
     update = learn_arms
     state_dict = arm_state
     load_state_dict = load_arm_state
+    saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import refactored, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_count
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -33,11 +33,11 @@ class LinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.alpha >= 0 or self.refresh < 1:
             raise ConfigError(f"expected alpha >= 0 and refresh >= 1, got {self.alpha} and {self.refresh}")
+        check_entries(self)
 
 
 class SharedLinUCB:
@@ -91,6 +91,12 @@ class SharedLinUCB:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         return x, columns
 
+    @staticmethod
+    def saved_shapes(config: LinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim + config.bias
+        yield "matrix", (size, size)
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "matrix": self._matrix.clone(),
@@ -103,5 +109,5 @@ class SharedLinUCB:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
         self._moment = take(state, "moment", self._moment)
-        self.encoder.load_rho(state["rho"])
-        self._updates = int(state["updates"])
+        self.encoder.load_rho(state)
+        self._updates = take_count(state, "updates")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
@@ -18,7 +18,7 @@ from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.armwise import LONGEST, ArmwiseRidge
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import nested, take, under
+from neuclust.parts.state import Shape, nested, take, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -34,11 +34,11 @@ class ArmwiseLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.alpha >= 0:
             raise ConfigError(f"alpha: expected a number of at least 0, got {self.alpha}")
+        check_entries(self)
 
 
 class ArmwiseLinUCB:
@@ -119,6 +119,12 @@ class ArmwiseLinUCB:
             )
         return x
 
+    @staticmethod
+    def saved_shapes(config: ArmwiseLinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim
+        yield "shared", (size, size)
+
     def state_dict(self) -> dict[str, Tensor]:
         scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
         return {**scalars, "shared": self._shared.clone(), **nested("own", self.own.state_dict())}
@@ -126,5 +132,5 @@ class ArmwiseLinUCB:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.own.load_state_dict(under("own", state))
         self._shared = take(state, "shared", self._shared)
-        self.encoder.load_rho(state["rho"])
-        self.seed = int(state["seed"])
+        self.encoder.load_rho(state)
+        self.seed = take_whole(state, "seed")

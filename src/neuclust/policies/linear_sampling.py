@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import take
+from neuclust.parts.state import Shape, take, take_whole
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -32,11 +32,11 @@ class LinearSamplingConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.spread >= 0:
             raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
+        check_entries(self)
 
 
 class LinearTS:
@@ -96,12 +96,17 @@ class LinearTS:
     def _full(self, round: Round, contexts: Tensor) -> Tensor:
         return self.encoder.full(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
 
+    @staticmethod
+    def saved_shapes(config: LinearSamplingConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim
+        yield "matrix", (size, size)
+
     def state_dict(self) -> dict[str, Tensor]:
         scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
         return {**scalars, "matrix": self._matrix.clone(), "moment": self._moment.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._moment = take(state, "matrix", self._matrix), take(state, "moment", self._moment)
-        self._factor = None
-        self.encoder.load_rho(state["rho"])
-        self.seed = int(state["seed"])
+        self.encoder.load_rho(state)
+        self.seed = take_whole(state, "seed")

@@ -6,7 +6,7 @@ V_c = Σ_{a ∈ b_c} v_a + ωK·F(σ(f(x_{b_c}))). The slate is b_c of the clust
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.compiled import top_of_groups
@@ -23,11 +23,11 @@ from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
-from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores
+from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores, arm_shapes
 from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap, Partition
 from neuclust.parts.confidence import DiagonalConfidence
-from neuclust.parts.slate_model import SlateModel, SlateModelConfig
-from neuclust.parts.state import nested, under
+from neuclust.parts.slate_model import SlateModel, SlateModelConfig, slate_shapes
+from neuclust.parts.state import Shape, nested, nested_shapes, under
 from neuclust.parts.ties import tie_rank
 from neuclust.parts.tracker import ProfileTracker, TrackerConfig
 from neuclust.persistence import save_policy
@@ -51,12 +51,12 @@ class NeUClustConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
             raise ConfigError(
                 f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "
                 "use covariance=slate"
             )
+        check_entries(self)
 
 
 class NeUClust:
@@ -216,6 +216,12 @@ class NeUClust:
         assert isinstance(self.arms.confidence, DiagonalConfidence)  # the configuration made sure
         return self.arms.confidence
 
+    @staticmethod
+    def saved_shapes(config: NeUClustConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:
+        """What a save holds at least."""
+        yield from nested_shapes("arms", arm_shapes(config.arms, dim))
+        yield from nested_shapes("slates", slate_shapes(config.slate, slate_size))
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             **nested("arms", self.arms.state_dict()),
@@ -226,7 +232,7 @@ class NeUClust:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.arms.load_state_dict(under("arms", state))
-        self.clusters.load_state_dict(under("clusters", state))
+        self.clusters.load_state_dict(under("clusters", state), self.dim)
         self.slates.load_state_dict(under("slates", state))
         if self.tracker is not None:
             self.tracker.load_state_dict(under("tracker", state))

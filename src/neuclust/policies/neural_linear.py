@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.bayes_linear import BayesLinearConfig
-from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig
+from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, net_shapes
 from neuclust.parts.history import History
 from neuclust.parts.net_regression import NetRegression
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -34,11 +34,11 @@ class NeuralLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linear: expected a net with a hidden layer, got depth {self.net.depth}")
         if not self.spread >= 0:
             raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
+        check_entries(self)
 
 
 class NeuralLinear:
@@ -84,6 +84,12 @@ class NeuralLinear:
         seen = ~torch.isnan(feedback.arm_rewards)
         self.regression.learn(self.history, rows[seen], feedback.arm_rewards[seen].to(torch.float64), self.updates)
 
+    @staticmethod
+    def saved_shapes(config: NeuralLinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        yield from nested_shapes("net", net_shapes(config.net, dim))
+        yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "seed": torch.tensor(self.seed),
@@ -95,8 +101,8 @@ class NeuralLinear:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.regression.load_state_dict(state)
         self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = int(state["seed"])
-        self.updates = int(state["updates"])
+        self.seed = self.net.seed = take_whole(state, "seed")
+        self.updates = take_count(state, "updates")
 
     @property
     def failed_trainings(self) -> int:

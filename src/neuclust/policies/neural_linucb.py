@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.parts.bayes_linear import BayesLinear
-from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig
+from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, net_shapes
 from neuclust.parts.history import History
-from neuclust.parts.state import nested, under
+from neuclust.parts.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 
@@ -36,13 +36,13 @@ class NeuralLinUCBConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linucb: expected a net with a hidden layer, got depth {self.net.depth}")
         if self.head == "bandit" and self.net.init == "torch-default":
             raise ConfigError("head=bandit has no bias, got net.init=torch-default; use uniform or head=own")
         if not self.ridge > 0 or not self.alpha >= 0:
             raise ConfigError(f"expected ridge > 0 and alpha >= 0, got {self.ridge} and {self.alpha}")
+        check_entries(self)
 
 
 class NeuralLinUCB:
@@ -82,6 +82,12 @@ class NeuralLinUCB:
         self.updates += 1
         self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
 
+    @staticmethod
+    def saved_shapes(config: NeuralLinUCBConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        yield from nested_shapes("net", net_shapes(config.net, dim))
+        yield "ridge.gram", (config.net.width, config.net.width)
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "seed": torch.tensor(self.seed),
@@ -95,8 +101,8 @@ class NeuralLinUCB:
         self.net.load_state_dict(under("net", state))
         self.ridge.load_state_dict(under("ridge", state))
         self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = int(state["seed"])
-        self.updates = int(state["updates"])
+        self.seed = self.net.seed = take_whole(state, "seed")
+        self.updates = take_count(state, "updates")
 
     @property
     def failed_trainings(self) -> int:

@@ -7,24 +7,24 @@ one linear layer, Adam made anew every round, the top K of its predictions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_choices
+from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
-from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks
+from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
 from neuclust.parts.fitting import TrainingConfig
 from neuclust.parts.history import History
 from neuclust.parts.schedules import sometimes_uniform
-from neuclust.parts.slate_model import SlateModel, SlateModelConfig
-from neuclust.parts.slate_net import SlateNet, SlateNetConfig
-from neuclust.parts.state import nested, under
+from neuclust.parts.slate_model import SlateModel, SlateModelConfig, slate_shapes
+from neuclust.parts.slate_net import SlateNet, SlateNetConfig, slate_net_shapes
+from neuclust.parts.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -58,13 +58,13 @@ class NeuralMABConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_choices(self)
         if self.shortcut and self.slate_kind == "plain":
             raise ConfigError("shortcut: expected slate_kind=monotone, got plain, whose greedy slate may be another")
         if self.slate_kind == "monotone" and not (self.slate.sort_input and self.slate.relu_input):
             raise ConfigError("slate: expected sort_input and relu_input, since a slate that grows has empty slots")
         if not self.epsilon >= 0:
             raise ConfigError(f"epsilon: expected a number of at least 0, got {self.epsilon}")
+        check_entries(self)
 
 
 class NeuralMAB:
@@ -121,6 +121,15 @@ class NeuralMAB:
         if self.slates is not None:
             self.slates.train(self.history, self.net.predict(self.history.contexts.rows), self.updates)
 
+    @staticmethod
+    def saved_shapes(config: NeuralMABConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:
+        """What a save holds at least."""
+        yield from nested_shapes("net", net_shapes(config.net, dim))
+        if config.slate_kind == "monotone":
+            yield from nested_shapes("slates", slate_shapes(config.slate, slate_size))
+        if config.slate_kind == "plain":
+            yield from nested_shapes("slates", slate_net_shapes(config.slate_net, slate_size))
+
     def state_dict(self) -> dict[str, Tensor]:
         return {
             "seed": torch.tensor(self.seed),
@@ -135,8 +144,8 @@ class NeuralMAB:
         if self.slates is not None:
             self.slates.load_state_dict(under("slates", state))
         self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = int(state["seed"])
-        self.updates = int(state["updates"])
+        self.seed = self.net.seed = take_whole(state, "seed")
+        self.updates = take_count(state, "updates")
 
     @property
     def failed_trainings(self) -> int:

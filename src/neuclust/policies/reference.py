@@ -11,6 +11,7 @@ from torch import Tensor
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import StateError
 from neuclust.kernels.ranking import top
+from neuclust.parts.state import check_lengths, expect, take_rows, take_whole
 from neuclust.parts.ties import tie_rank
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -45,7 +46,7 @@ class Uniform:
         return {"seed": torch.tensor(self.seed)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = int(state["seed"])
+        self.seed = take_whole(state, "seed")
 
 
 class Oracle:
@@ -74,7 +75,7 @@ class Oracle:
         return {"seed": torch.tensor(self.seed)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = int(state["seed"])
+        self.seed = take_whole(state, "seed")
 
 
 class Static:
@@ -115,8 +116,10 @@ class Static:
         return {"seed": torch.tensor(self.seed), "ids": self._ids, "averages": self._averages}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = int(state["seed"])
-        self._ids, self._averages = state["ids"].clone(), state["averages"].clone()
+        ids, averages = take_rows(state, "ids", (), torch.int64), take_rows(state, "averages", ())
+        check_lengths(ids=ids, averages=averages)
+        expect(bool((ids[1:] >= ids[:-1]).all()), "ids in ascending order", "another one")
+        self.seed, self._ids, self._averages = take_whole(state, "seed"), ids, averages
 
     def _averages_of(self, arm_ids: Tensor) -> Tensor:
         if len(self._ids) == 0:
