@@ -23,3 +23,7 @@ class StateError(NeuclustError):
     """A learned state that broke or does not fit: lost definiteness, a foreign or damaged save."""
 
     exit_code = 70
+
+
+class LearningWarning(UserWarning):
+    """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
