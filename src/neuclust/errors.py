@@ -36,6 +36,10 @@ class StateError(NeuclustError):
     exit_code = 70
 
 
+class LearningWarning(UserWarning):
+    """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
+
+
 # --- names that were probably meant ---------------------------------------------------------------------------
 
 CLOSE, CLOSE_SHORT, SHORT = 0.65, 0.8, 4  # a short word is like many others by chance

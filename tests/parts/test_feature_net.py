@@ -142,7 +142,7 @@ def test_unseen_rewards_are_not_remembered_and_the_scale_is_settled() -> None:
     assert rows == [0, 1, 2]
     assert history.rewards.rows.tolist() == [1.0, 0.0]
     settled = net.inputs.encoder.rho
-    net.inputs.settle(random_round(2, 90, DIM, K))
+    net.inputs.encoder.settle(random_round(2, 90, DIM, K))
     assert settled is not None
     assert net.inputs.encoder.rho == settled
 

@@ -46,6 +46,7 @@ from neuclust.parts.history import History
 from neuclust.parts.schedules import Progress, ScheduleConfig, exploration
 from neuclust.parts.shown import ShownProfiles
 from neuclust.parts.state import Shape, nested, nested_shapes, take, take_count, under
+from neuclust.parts.watch import LearningWatch
 from neuclust.randomness import stream
 
 MANY_ARMS = 1024  # from which compiled loops by column pay
@@ -118,6 +119,7 @@ class ArmModel:
         self.history = History(self.encoder.dim, slate_size)
         self.last_choice: Choice | None = None  # how the widths of the last scores or bounds were found
         self._shown = ShownProfiles()
+        self.watch = LearningWatch("the arm net")
         self.updates = 0
         self.failures = 0  # trainings that found no step that helped, ended in NaN or killed every unit
 
@@ -235,6 +237,7 @@ class ArmModel:
 
     def remember(self, contexts: Tensor, feedback: Feedback) -> None:
         """Append contexts (K, d') and rewards to the history; with `after=sample`, train after each arm."""
+        self.watch.see(feedback.arm_rewards)
         predictions = self.predict(contexts)
         rows = [self.history.row(context) for context in contexts]
         per_sample = self.config.training.after == "sample" and self.config.training.due(self.updates + 1)
@@ -260,13 +263,14 @@ class ArmModel:
             return
         start = self.initial.weights if training.start == "restart" else self.net.weights
         result = fit(self._problem(), start, training)
-        self.failures += result.failed
         self.net = self._with(result.parameters)
         contexts, target, _ = self.history.targets()
         # unguarded training is as published, dead or not
-        if training.guard and training.revive and lifeless(self.net, contexts, target):
-            self.failures += 1
+        dead = training.guard and training.revive and lifeless(self.net, contexts, target)
+        if dead:
             self.net = self.initial
+        self.failures += result.failed + dead
+        self.watch.trained(result.failed or dead, self.history.rewards.rows)
 
     def _with(self, weights: Parameters) -> Network:
         return Network(weights, self.net.scale, self.net.bias)

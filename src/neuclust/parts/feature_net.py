@@ -22,6 +22,7 @@ from neuclust.kernels.training import finite, lifeless
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.history import History
 from neuclust.parts.state import Shape, take, take_count
+from neuclust.parts.watch import LearningWatch
 from neuclust.randomness import stream
 
 
@@ -214,6 +215,7 @@ class FeatureNet:
         rng = stream(seed, purpose)
         self.initial = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
         self.net = self.initial
+        self.watch = LearningWatch("the net")
         self.failures = 0  # trainings that ended in NaN or in a net without a live unit
 
     def features(self, x: Tensor, columns: Tensor | None = None) -> Tensor:
@@ -241,6 +243,7 @@ class FeatureNet:
         """Append the slate's contexts to the history with the rewards that were seen; their rows, in slate order."""
         contexts = self.inputs.at(round, positions)
         self.inputs.encoder.settle(round)
+        self.watch.see(rewards)
         rows = [history.row(context) for context in contexts]
         for row, reward in zip(rows, rewards.tolist(), strict=True):
             if not math.isnan(reward):  # not observed, not learned
@@ -260,9 +263,12 @@ class FeatureNet:
         rng = stream(self.seed, f"{self.purpose} training", t)
         x, target, counts = history.targets()
         self.net = fit_network(start, x, target, counts, self.config.adam, rng, head=head is None)
-        self.failures += self.net is start
+        failed = self.net is start
+        self.failures += failed
         if lifeless(self.net, x, target):
+            failed = True
             self._revive(x, target, counts, t)
+        self.watch.trained(failed, history.rewards.rows)
         return True
 
     def _revive(self, x: Tensor, target: Tensor, counts: Tensor, t: int) -> None:

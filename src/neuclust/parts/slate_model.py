@@ -25,6 +25,7 @@ from neuclust.kernels.training import Parameters, Projection
 from neuclust.parts.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.parts.history import History
 from neuclust.parts.state import Shape, take, take_count
+from neuclust.parts.watch import LearningWatch
 from neuclust.randomness import stream
 
 
@@ -78,6 +79,7 @@ class SlateModel:
         self.config, self.slate_size = config, slate_size
         self.initial = initial_slate_network(config, slate_size, seed)
         self.net = self.initial
+        self.watch = LearningWatch("the slate net")
         self.failures = 0
 
     def prepare(self, rewards: Tensor) -> Tensor:
@@ -98,6 +100,7 @@ class SlateModel:
         start = self.initial.parameters if training.start == "restart" else self.net.parameters
         result = fit(self._problem(history, predicted), start, training)
         self.failures += result.failed
+        self.watch.trained(result.failed, history.slate_rewards.rows)
         self.net = self.net.with_parameters(result.parameters)
 
     def _inputs(self, history: History, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:

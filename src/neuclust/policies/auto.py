@@ -23,6 +23,7 @@ from neuclust.parts.slate_worth import SlateWorth, SlateWorthConfig, assemble_gr
 from neuclust.parts.state import Shape, check_shapes, nested, take_count, take_whole, under
 from neuclust.parts.team import BLIND, LEVEL, Team, TeamConfig, retold, team_shapes
 from neuclust.parts.ties import tie_rank
+from neuclust.parts.watch import LearningWatch
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
 
@@ -125,6 +126,7 @@ class Auto:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.team: Team | None = None  # settled by the first update that shows anything
         self.worth = SlateWorth(config.worth, slate_size)
+        self.watch = LearningWatch("the learners")
         self.restarts = 0
         self._earlier_failures = 0  # of teams that were given up
         self._looked_at: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
@@ -243,6 +245,7 @@ class Auto:
                 f"round {round.t}: auto reads arm rewards as chances and expected numbers from 0 to 1, got "
                 f"{worst:g}; divide rewards by the largest there can be"
             )
+        self.watch.see(rewards)
         team = self._team_for(round) if len(rewards) else None
         if team is None:
             return

@@ -18,6 +18,7 @@ from neuclust.kernels.widths import refactored, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import Shape, take, take_count
 from neuclust.parts.ties import tie_rank
+from neuclust.parts.watch import LearningWatch
 from neuclust.persistence import save_policy
 
 
@@ -49,6 +50,7 @@ class SharedLinUCB:
     def __init__(self, config: LinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.encoder = Encoder(config.encoder, dim, even=False)
+        self.watch = LearningWatch("the linear model")
         size = self.encoder.dim + config.bias
         self._matrix = torch.eye(size, dtype=torch.float64) * config.ridge  # V
         self._inverse = torch.eye(size, dtype=torch.float64) / config.ridge
@@ -74,6 +76,7 @@ class SharedLinUCB:
         if bool(seen.any()):
             self._learn(x[seen], columns, feedback.arm_rewards[seen].to(torch.float64))
         self.encoder.settle(round)
+        self.watch.see(feedback.arm_rewards)
         self._updates += 1
 
     def _learn(self, x: Tensor, columns: Tensor, rewards: Tensor) -> None:

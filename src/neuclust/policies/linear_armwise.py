@@ -20,6 +20,7 @@ from neuclust.parts.armwise import LONGEST, ArmwiseRidge
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import Shape, nested, take, take_whole, under
 from neuclust.parts.ties import tie_rank
+from neuclust.parts.watch import LearningWatch
 from neuclust.persistence import save_policy
 
 
@@ -56,6 +57,7 @@ class ArmwiseLinUCB:
     def __init__(self, config: ArmwiseLinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.encoder = Encoder(config.encoder, dim, even=False)
+        self.watch = LearningWatch("the linear model")
         self.own = ArmwiseRidge(self.encoder.dim)
         self._shared = torch.eye(self.encoder.dim, dtype=torch.float64)  # A_0
 
@@ -76,6 +78,7 @@ class ArmwiseLinUCB:
                 row = self.own.learn(arm, context, reward)
                 self._shared += torch.outer(row, row)
         self.encoder.settle(round)
+        self.watch.see(feedback.arm_rewards)
 
     def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """Mean and s of every offered arm, (n,) each: as if never played, then those that were."""

@@ -18,6 +18,7 @@ from neuclust.kernels.widths import definite_cholesky
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import Shape, take, take_whole
 from neuclust.parts.ties import tie_rank
+from neuclust.parts.watch import LearningWatch
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
 
@@ -51,6 +52,7 @@ class LinearTS:
     def __init__(self, config: LinearSamplingConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.encoder = Encoder(config.encoder, dim, even=False)
+        self.watch = LearningWatch("the linear model")
         self._matrix = torch.eye(self.encoder.dim, dtype=torch.float64) * config.ridge  # V
         self._moment = torch.zeros(self.encoder.dim, dtype=torch.float64)  # b
         self._factor: Tensor | None = None  # L, V = LLᵀ, where it is known
@@ -78,6 +80,7 @@ class LinearTS:
         self._matrix = matrix
         self._moment += x[seen].T @ feedback.arm_rewards[seen].to(torch.float64)
         self.encoder.settle(round)
+        self.watch.see(feedback.arm_rewards)
 
     def _estimate(self, factor: Tensor) -> Tensor:
         """θ̂, (d,)."""

@@ -1,0 +1,54 @@
+"""Says once, as a warning, that rewards are such that a policy will hardly learn from them."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import LearningWarning
+
+IN_A_ROW = 10  # failed trainings that are no accident
+SEEN = 20  # slates after which rewards have shown how large they are
+TINY = 1e-3
+
+
+class LearningWatch:
+    """What is said of one policy's rewards and trainings, each thing once; nothing of it is learned or saved.
+
+    Every reward is legal. The models start at 0 and explore by bonuses of the size of rewards from 0 to 1: far smaller
+    rewards drown in them, negative ones make whatever was never tried look best, and nets may find no way to huge ones.
+    """
+
+    def __init__(self, who: str) -> None:
+        self._who = who
+        self._failed, self._slates, self._largest = 0, 0, 0.0
+        self._said: set[str] = set()
+
+    def see(self, rewards: Tensor) -> None:
+        """Look at the arm rewards of one slate, (K,); NaN is unseen."""
+        known = rewards[~torch.isnan(rewards)]
+        if len(known) == 0:
+            return
+        low, high = (float(end) for end in torch.aminmax(known))
+        self._slates, self._largest = self._slates + 1, max(self._largest, high, -low)
+        if low < 0:
+            self._say("negative", f"rewards fall to {low:g}, below the 0 that {self._who} starts from: untried arms "
+                      "look best for long; shift and divide rewards so that they lie in [0, 1]")  # fmt: skip
+        if self._slates == SEEN and 0 < self._largest < TINY:
+            self._say("tiny", f"the largest of {SEEN} slates' rewards is {self._largest:g}, which the bonuses of "
+                      f"{self._who} drown; multiply rewards so that they fill [0, 1]")  # fmt: skip
+
+    def trained(self, failed: bool, rewards: Tensor) -> None:
+        """Note how one training on these rewards (n,) ended."""
+        self._failed = self._failed + 1 if failed else 0
+        if self._failed == IN_A_ROW:
+            reach = float(rewards[~torch.isnan(rewards)].abs().max())
+            self._say("failed", f"{IN_A_ROW} trainings of {self._who} in a row found no step that helps: rewards reach "
+                      f"{reach:g}; divide rewards so that they lie in [0, 1]")  # fmt: skip
+
+    def _say(self, what: str, sentence: str) -> None:
+        if what not in self._said:
+            self._said.add(what)
+            warnings.warn(sentence, LearningWarning, stacklevel=4)
