@@ -36,6 +36,12 @@ class StateError(NeuclustError):
     exit_code = 70
 
 
+class SaveError(StateError):
+    """A save that cannot be written or read back: damaged, foreign, of another version, or at a refused place."""
+
+    exit_code = 65
+
+
 class LearningWarning(UserWarning):
     """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
 
@@ -82,6 +88,7 @@ ANOTHER = "name another place"
 _REASONS = {
     errno.ENOSPC: ("no room is left on its disk", f"make room, or {ANOTHER}"),
     errno.EDQUOT: ("your share of its disk is used up", f"make room, or {ANOTHER}"),
+    errno.EFBIG: ("the file would be too large for it", f"raise the limit on file sizes, or {ANOTHER}"),
     errno.EROFS: ("its disk is read-only", "name a place on another disk"),
     errno.EACCES: ("permission denied", f"ask for the permission, or {ANOTHER}"),
     errno.EPERM: ("the system does not permit it", ANOTHER),

@@ -7,7 +7,6 @@ at which a save takes the place of an earlier one (docs/decisions/0014-saved-sta
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -21,11 +20,11 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
-from neuclust.errors import StateError
+from neuclust.errors import SaveError, not_written
 
 try:
     import fcntl
-except ImportError:  # no locks: whoever saves to one folder from two processes at once must see to it himself
+except ImportError:  # no locks on this system: two processes must not save to one folder at once
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 2
@@ -84,7 +83,7 @@ def write_state(directory: Path, manifest: Mapping[str, Any], state: Mapping[str
                     directory.rmdir()  # refused where anything is in it
             raise
     except OSError as error:
-        raise StateError(_unwritten(directory, error)) from None
+        raise SaveError(not_written(directory, error, kind="save")) from None
 
 
 def foreign_files(directory: Path) -> list[str]:
@@ -119,7 +118,7 @@ def _digest(content: bytes) -> str:
 
 def _check_target(directory: Path) -> None:
     if os.path.lexists(directory) and not (directory.is_dir() and not foreign_files(directory)):
-        raise StateError(f"{directory}: expected a new folder or an earlier save, found other files; name another one")
+        raise SaveError(f"{directory}: expected a new folder or an earlier save, found other files; name another one")
 
 
 def _made(directory: Path) -> bool:
@@ -170,7 +169,7 @@ def _wanted(directory: Path) -> str | None:
     """The checksum of the tensors that the manifest in place asks for; None where it tells none."""
     try:
         checksum = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST)).get(CHECKSUM)
-    except (StateError, OSError):
+    except (SaveError, OSError):
         return None
     return checksum.get("tensors") if isinstance(checksum, dict) else None
 
@@ -178,7 +177,7 @@ def _wanted(directory: Path) -> str | None:
 def _digest_of(path: Path) -> str | None:
     try:
         return _digest(_content(path))
-    except (StateError, OSError):
+    except (SaveError, OSError):
         return None
 
 
@@ -212,20 +211,6 @@ def _sync_folder(directory: Path) -> None:
         os.close(descriptor)
 
 
-def _unwritten(directory: Path, error: OSError) -> str:
-    """What kept a save from being written, and what to do about it."""
-    full = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-    denied = {errno.EACCES, errno.EPERM, errno.EROFS}
-    reason = error.strerror or str(error)
-    if error.errno in full:
-        return f"{directory}: expected room for the save, got {reason!r}; free some space or name another place"
-    if error.errno in denied:
-        return f"{directory}: expected a folder that may be written, got {reason!r}; change its rights or name another"
-    if error.errno in (errno.ENOTDIR, errno.EEXIST):
-        return f"{directory}: expected folders on the way to the save, got a file among them; name another place"
-    return f"{directory}: expected to write a save there, got {reason!r}; name another place or try again"
-
-
 # --- reading --------------------------------------------------------------------------------------------------
 
 
@@ -237,11 +222,11 @@ def read_state(directory: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             manifest = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST))
             tensors = _tensors(directory, manifest)
     except (FileNotFoundError, NotADirectoryError):
-        raise StateError(
+        raise SaveError(
             f"{directory}: expected a saved policy ({MANIFEST} and {TENSORS}), found none; check the path"
         ) from None
     except OSError as error:
-        raise StateError(f"{directory}: expected a save that can be read, got {error.strerror!r}; check it") from None
+        raise SaveError(f"{directory}: expected a save that can be read, got {error.strerror!r}; check it") from None
     state = _unpacked(directory, tensors, marked=manifest["format"] == FORMAT)
     if manifest["format"] == UNCHECKED:
         warnings.warn(
@@ -258,12 +243,12 @@ def _parsed(directory: Path, content: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(content.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise StateError(f"{path}: expected a JSON manifest, got {error}; take another copy of the save") from None
+        raise SaveError(f"{path}: expected a JSON manifest, got {error}; take another copy of the save") from None
     if not isinstance(manifest, dict) or manifest.get("format") not in (UNCHECKED, FORMAT):
         found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
-        raise StateError(f"{path}: expected format {FORMAT} or {UNCHECKED}, got {_short(found)}; save it again")
+        raise SaveError(f"{path}: expected format {FORMAT} or {UNCHECKED}, got {_short(found)}; save it again")
     if isinstance(manifest["format"], bool) or not isinstance(manifest["format"], int):
-        raise StateError(f"{path}: expected format {FORMAT}, got {manifest['format']!r}; take another copy of the save")
+        raise SaveError(f"{path}: expected format {FORMAT}, got {manifest['format']!r}; take another copy of the save")
     if manifest["format"] == UNCHECKED:
         if CHECKSUM in manifest:
             raise _damaged(path, "a checksum where its format has none")
@@ -299,7 +284,7 @@ def _tensors(directory: Path, manifest: Mapping[str, Any]) -> bytes:
         if _digest(scratch) == wanted:
             return scratch
     if content is None:
-        raise StateError(f"{directory / TENSORS}: expected tensors, found none; take another copy of the save")
+        raise SaveError(f"{directory / TENSORS}: expected tensors, found none; take another copy of the save")
     raise _damaged(directory / TENSORS, "other tensors than were saved")
 
 
@@ -312,7 +297,7 @@ def _unpacked(directory: Path, content: bytes, marked: bool) -> dict[str, Tensor
         state = load(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     except (SafetensorError, LookupError, OverflowError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        raise StateError(
+        raise SaveError(
             f"{path}: expected tensors, got a damaged file ({_short(error)}); take another copy of the save"
         ) from None
     if (header.get("__metadata__") == MARK) != marked:
@@ -320,8 +305,8 @@ def _unpacked(directory: Path, content: bytes, marked: bool) -> dict[str, Tensor
     return state
 
 
-def _damaged(path: Path, found: str) -> StateError:
-    return StateError(f"{path}: expected a save as it was written, got {found}: it is damaged; take another copy of it")
+def _damaged(path: Path, found: str) -> SaveError:
+    return SaveError(f"{path}: expected a save as it was written, got {found}: it is damaged; take another copy of it")
 
 
 def _short(found: object) -> str:
@@ -335,9 +320,9 @@ def _content(path: Path, most: int | None = None) -> bytes:
     with open(descriptor, "rb") as file:
         kind = os.fstat(descriptor)
         if not stat.S_ISREG(kind.st_mode):
-            raise StateError(f"{path}: expected a plain file, got something else; take another copy of the save")
+            raise SaveError(f"{path}: expected a plain file, got something else; take another copy of the save")
         if most is not None and kind.st_size > most:
-            raise StateError(f"{path}: expected at most {most:,} bytes, got {kind.st_size:,}; is it a save's file?")
+            raise SaveError(f"{path}: expected at most {most:,} bytes, got {kind.st_size:,}; is it a save's file?")
         return file.read()
 
 
@@ -364,7 +349,7 @@ def _wait_for(directory: Path, descriptor: int, kind: int) -> None:
             return fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
-                raise StateError(
+                raise SaveError(
                     f"{directory}: expected to get at the save within {PATIENCE:g} s, but another process saves or "
                     "loads it all the time; end that one or name another folder"
                 ) from None

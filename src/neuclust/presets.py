@@ -12,7 +12,7 @@ from torch import Tensor
 
 from neuclust.configuration import from_mapping, with_setting
 from neuclust.core import Policy, Round, Slate
-from neuclust.errors import ConfigError, NeuclustError, StateError, suggestion
+from neuclust.errors import ConfigError, NeuclustError, SaveError, StateError, suggestion
 from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
 from neuclust.parts.confidence import ConfidenceConfig
@@ -475,13 +475,13 @@ def load_policy(directory: Path, **parts: Any) -> Policy:
     manifest, state = read_state(directory)
     name = manifest.get("policy")
     if not isinstance(name, str) or name not in _CLASSES:
-        raise StateError(f"{directory}: no policy {name!r:.100} in this version; known: {', '.join(_CLASSES)}")
+        raise SaveError(f"{directory}: no policy {name!r:.100} in this version; known: {', '.join(_CLASSES)}")
     try:
         policy = _restored(name, manifest, state, parts)
     except (NeuclustError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
         said = " ".join(str(error).split())
-        raise StateError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from None
+        raise SaveError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from None
     return policy
 
 
