@@ -106,13 +106,15 @@ def take(arguments: argparse.Namespace) -> int:
     """Write lines into a folder of records."""
     from neuclust.experiment.records import record_from_json
     from neuclust.experiment.store import open_store, write_run
+    from neuclust.experiment.tasks import labelled
 
-    wanted = {task.key for task in sweep_tasks(arguments.sweep)}
+    asked = {task.key: task for task in sweep_tasks(arguments.sweep)}
     rows = [json.loads(line) for line in arguments.file.read_text(encoding="utf-8").splitlines()]
-    found = {row["key"]: row["record"] for row in rows if row["key"] in wanted or not arguments.sweep}
+    found = {row["key"]: row["record"] for row in rows if row["key"] in asked or not arguments.sweep}
     open_store(arguments.into, make=True)
     for key, row in found.items():
-        write_run(arguments.into, key, record_from_json(row, f"{arguments.file}: run {key}"))
+        record = record_from_json(row, f"{arguments.file}: run {key}")
+        write_run(arguments.into, key, labelled(record, asked[key]) if key in asked else record)
     sys.stderr.write(f"{len(found)} runs are in {arguments.into}\n")
     return 0
 

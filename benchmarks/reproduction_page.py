@@ -15,9 +15,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuclust.report.reproduction_readings import reading_cells
+
+if TYPE_CHECKING:
+    from neuclust.report.groups import Contender, ProblemRuns
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDS = DOCS / "records"
@@ -152,14 +155,22 @@ def _verdict_table(records: Mapping[str, Any], study: str) -> str:
 
 
 def _ablation_table(records: Mapping[str, Any], name: str) -> str:
+    """Regret of every setting on every problem, and its paired difference to the preset as it is."""
     rows: Sequence[Row] = records["ablations"][name]
     problems = list(dict.fromkeys(row["env"] for row in rows))
     titles = list(dict.fromkeys(row["title"] for row in rows))
-    found = {(row["title"], row["env"]): with_error(row["mean"], row["error"]) for row in rows}
-    return table(
-        ["setting", *problems],
-        [[title, *[found.get((title, problem), "–") for problem in problems]] for title in titles],
-    )
+    found = {(row["title"], row["env"]): (with_error(row["mean"], row["error"]), _difference(row)) for row in rows}
+    head = [words for problem in problems for words in (f"`{problem}`", "difference, paired")]
+    lines = [[title, *[cell for problem in problems for cell in found[title, problem]]] for title in titles]
+    return table(["setting", *head], lines)
+
+
+def _difference(row: Row) -> str:
+    mean, error = row["difference"], row["difference_error"]
+    if mean is None:
+        return "–"
+    told = mean != 0 and abs(mean) >= 2 * error
+    return f"{'+' if mean > 0 else ''}{with_error(mean, error)}{' *' if told else ''}"
 
 
 def _sweep_table(records: Mapping[str, Any], study: str, name: str) -> str:
@@ -213,18 +224,44 @@ def take_sweeps(name: str, folders: Sequence[Path]) -> None:
 
     _write(name, {
         folder.name.removeprefix("ablation-"): [
-            {"env": problem.env, "policy": contender.policy, "title": _short(contender.settings), "mean": regret.mean,
-             "error": regret.error, "seconds": contender.over_seeds("seconds").mean, "seeds": len(contender.runs)}
+            row
             for problem in problems(read_records(folder).values())
-            for contender in sorted(problem.contenders, key=lambda one: one.settings)
-            for regret in [contender.over_seeds("expected_regret")]
+            for row in _sweep_rows(problem)
         ]
         for folder in folders
     })  # fmt: skip
 
 
+def _sweep_rows(problem: ProblemRuns) -> list[Row]:
+    from neuclust.report.tables import paired_difference
+
+    plain = next((one for one in problem.contenders if _is_plain(one)), None)
+    rows: list[Row] = []
+    for one in sorted(problem.contenders, key=lambda each: each.settings):
+        regret = one.over_seeds("expected_regret")
+        gap = None if plain is None or one is plain else paired_difference(one, plain)
+        rows.append({
+            "env": problem.env, "policy": one.policy, "title": _short(one.settings), "mean": regret.mean,
+            "error": regret.error, "difference": None if gap is None else gap.mean,
+            "difference_error": None if gap is None else gap.error, "seconds": one.over_seeds("seconds").mean,
+            "seeds": len(one.runs),
+        })  # fmt: skip
+    return rows
+
+
+def _is_plain(contender: Contender) -> bool:
+    """Whether the settings are those of the preset, but for the number of clusters."""
+    from neuclust.presets import policy_config
+
+    first = contender.runs[0]
+    preset = policy_config(first.policy, first.preset, first.clusters)
+    return bool(policy_config(first.policy, first.preset, first.clusters, first.settings) == preset)
+
+
 def _short(settings: str) -> str:
-    return re.sub(r"[\w.-]+\.(\w+=)", r"\1", settings) or "as the paper"
+    """Settings by the last part of their names, numbers with two decimals at most."""
+    names = re.sub(r"[\w.-]+\.(\w+=)", r"\1", settings)
+    return re.sub(r"(\.\d\d)\d+", r"\1", names) or "as the paper"
 
 
 def _write(name: str, content: Any) -> None:

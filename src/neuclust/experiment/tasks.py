@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -141,6 +141,12 @@ def play(
     environment = environment_of(task, dataset)
     policy = task.contestant.build(environment, task.seed)
     return run(policy, environment, task.rounds, task.seed, label=_label(task, dataset), on_round=on_round, stop=stop)
+
+
+def labelled(record: RunRecord, task: Task) -> RunRecord:
+    """A run under the names its task has here: equal runs are played once, under the names of whoever asked first."""
+    asked = task.contestant
+    return replace(record, policy=asked.policy, preset=asked.preset, clusters=asked.clusters, settings=asked.settings)
 
 
 def environment_of(task: Task, dataset: ProfileDataset | None) -> SlateEnvironment:

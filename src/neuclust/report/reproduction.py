@@ -24,6 +24,7 @@ from neuclust.experiment.reproduction import (
     Study,
     paper_preset,
 )
+from neuclust.experiment.tasks import labelled
 from neuclust.presets import POLICIES
 from neuclust.report.groups import Contender, problems
 from neuclust.report.html import Failure
@@ -97,17 +98,7 @@ def runs_by_phase(
     """
     found = {}
     for phase in phases:
-        tasks = [task for task in phase.tasks if task.key in records]
-        found[phase.name] = tuple(
-            replace(
-                records[task.key],
-                policy=task.contestant.policy,
-                preset=task.contestant.preset,
-                clusters=task.contestant.clusters,
-                settings=task.contestant.settings,
-            )
-            for task in tasks
-        )
+        found[phase.name] = tuple(labelled(records[task.key], task) for task in phase.tasks if task.key in records)
     missing = {task.key for phase in phases for task in phase.tasks} - set(records)
     return found, len(missing)
 
