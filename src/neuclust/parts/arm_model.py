@@ -246,9 +246,8 @@ class ArmModel:
         result = fit(self._problem(), start, training)
         self.net = self._with(result.parameters)
         contexts, target, _ = self.history.targets()
-        dead = training.guard and lifeless(
-            self.net, contexts, target
-        )  # unguarded training is as published, dead or not
+        # unguarded training is as published, dead or not
+        dead = training.guard and lifeless(self.net, contexts, target)
         if dead:
             self.net = self.initial
         self.failures += result.failed + dead
