@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +28,22 @@ def path(name: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jit, "available", name == "compiled")
         yield
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """Fail where the body takes longer: what hangs must not hang the tests."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def clustered_profiles(n: int, d: int, centres: int, seed: int = 0) -> Tensor:

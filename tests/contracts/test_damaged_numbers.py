@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import signal
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small_problems import play, small_environment
+from small_problems import play, small_environment, within
 from torch import Tensor
 
 from neuclust.core import Policy
@@ -25,22 +23,6 @@ WAYS: list[dict[str, str]] = [
     {"confidence.pruning": "on"},
     {"confidence.pruning": "on", "confidence.solver": "dual"},
 ]
-
-
-@contextmanager
-def within(seconds: int) -> Iterator[None]:
-    """Fail where the body takes longer: what hangs must not hang the tests."""
-
-    def late(*_: object) -> None:
-        raise TimeoutError(f"not done after {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def learned(policy: Any) -> dict[str, Tensor]:

@@ -9,11 +9,11 @@ from typing import Any
 import naive_reference as naive
 import pytest
 import torch
-from small_problems import feedback, path, random_round, slate_of
+from small_problems import feedback, path, random_round, same_state, slate_of
 from torch import Tensor
 
 from neuclust.core import Round
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, StateError
 from neuclust.parts.arm_model import ArmModel, ArmModelConfig, NetworkConfig
 from neuclust.parts.confidence import ConfidenceConfig
 from neuclust.parts.encoder import EncoderConfig
@@ -202,3 +202,13 @@ def test_a_loaded_covariance_continues_bit_for_bit(form: str, solver: str, saved
             model.train()
     assert torch.equal(again.scores(round_at(30)).bonuses, straight.scores(round_at(30)).bonuses)
     assert again.confidence.logdet == straight.confidence.logdet
+
+
+@pytest.mark.parametrize("form", ["full", "diagonal"])
+def test_gradients_that_cannot_be_squared_are_refused_and_change_nothing(form: str) -> None:
+    model = arm_model(form=form)
+    huge = Round(1, torch.arange(4), torch.full((4, DIM), 1e200, dtype=torch.float64), None, K)
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(StateError, match="scale"):
+        model.observe(huge, slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
+    assert same_state(before, model.state_dict())

@@ -14,7 +14,7 @@ from neuclust.errors import LearningWarning
 from neuclust.parts.watch import IN_A_ROW, SEEN, LearningWatch
 from neuclust.presets import POLICIES, build_policy
 
-NETS = ("neuclust", "neuclust-across", "cn-ucb", "cn-ts", "neural-ucb", "neural-ts", "epsilon-greedy")
+NETS = ("neuclust", "cn-ucb", "epsilon-greedy")
 LEARNING = (*NETS, "neuclust-online", "neural-linear", "neural-linucb", "neural-mab", "linucb", "linucb-disjoint",
             "linucb-hybrid", "lin-ts")  # fmt: skip
 REWARDS = torch.tensor([1.0, 0.0])
@@ -36,7 +36,7 @@ def build(name: str) -> Any:
 
 @pytest.mark.parametrize("name", NETS)
 def test_trainings_that_keep_failing_are_said_once(name: str) -> None:
-    (sentence,) = said(build(name), [1e6, 0.0, 1e6], 25)
+    (sentence,) = said(build(name), [1e6, 0.0, 1e6], 12)
     assert "10 trainings of the arm net in a row found no step that helps: rewards reach 1e+06" in sentence
     assert "divide rewards so that they lie in [0, 1]" in sentence
 
@@ -55,9 +55,8 @@ def test_rewards_that_bonuses_drown_are_said_once(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(POLICIES))
-@pytest.mark.parametrize("rewards", [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [math.nan] * 3])
-def test_ordinary_rewards_are_learned_without_a_word(name: str, rewards: list[float]) -> None:
-    assert said(build(name), rewards, 3) == []
+def test_ordinary_rewards_are_learned_without_a_word(name: str) -> None:
+    assert said(build(name), [1.0, 0.0, math.nan], 2) == []
 
 
 def test_failures_must_come_in_a_row() -> None:

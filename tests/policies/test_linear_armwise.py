@@ -13,8 +13,10 @@ from small_problems import feedback, same_state, slate_of, small_environment, sn
 from torch import Tensor
 
 from neuclust.errors import ConfigError, DataError
+from neuclust.parts.armwise import ArmwiseRidge
 from neuclust.parts.encoder import EncoderConfig
 from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
+from neuclust.randomness import stream
 
 DIM, K, ALPHA = 6, 3, 0.7
 
@@ -142,11 +144,11 @@ def test_contexts_too_long_for_the_ridge_are_refused_and_change_nothing(shared: 
     assert same_state(before, snapshot(policy))
 
 
-def test_long_contexts_of_one_arm_do_not_throw_its_estimate_off() -> None:
-    policy = ArmwiseLinUCB(ArmwiseLinearConfig(), 6, 3)
-    environment = small_environment()
-    for t in range(1, 60):
-        round = environment.round(t)
-        long = replace(round, profiles=round.profiles * 1e5)
-        policy.update(long, slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
-        assert float(policy.select(long).means.abs().max()) < 100
+@pytest.mark.parametrize("sizes", [10.0 ** torch.linspace(-8, 8, 9).double(), torch.full((9,), 1e8).double()])
+def test_rounding_does_not_throw_an_estimate_off(sizes: Tensor) -> None:
+    """Where nothing but rounding is left of a context, learning along it made estimates grow with every play."""
+    own = ArmwiseRidge(9)
+    for t in range(200):
+        x = torch.from_numpy(stream(0, "test long contexts", t).standard_normal(9)) * sizes
+        own.learn(1, x, float(t % 2))
+        assert float((own.thetas(torch.tensor([0]))[0] @ x).abs()) < 1e5

@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_problems import small_environment
+from small_problems import play, small_environment
 
 from neuclust.core import Round
 from neuclust.data.dataset import load_dataset
@@ -19,6 +20,8 @@ from neuclust.environments.catalogue import build_environment
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
+from neuclust.kernels.network import Network
+from neuclust.kernels.pruning import SLACK
 from neuclust.parts import confidence
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust
@@ -127,3 +130,20 @@ def test_the_real_movielens(solver: str) -> None:
     overrides = {"confidence.solver": solver}
     policy = build_policy("neuclust", environment=environment, clusters=6, overrides=overrides)
     assert "pruned" in agree(policy, environment, range(1, 16))
+
+
+def test_what_is_left_a_bound_ends_below_the_floor_however_low_its_mean() -> None:
+    """Otherwise the same rows are tightened again and again: the slack of a bound grows with −f, which rewards set."""
+    environment = small_environment()
+    bold = {"confidence.pruning": "on", "schedule.gamma": "1e6"}
+    policy: Any = build_policy("cn-ucb", environment=environment, seed=1, overrides=bold)
+    play(policy, environment, range(1, 13))
+    net = policy.arms.net
+    policy.arms.net = Network((net.weights[0], net.weights[1] - 1e6), net.scale, net.bias)
+    bounds = policy.arms.bounds(environment.round(13))
+    for row in map(np.array, [[i] for i in range(20)]):
+        bounds.tighten(row, -np.inf, early=True)
+        floor = float(bounds.upper[row[0]] - 0.5 * SLACK * abs(bounds.means[row[0]]))
+        assert floor < bounds.upper[row[0]]
+        bounds.tighten(row, floor)
+        assert bounds.exact[row[0]] or bounds.upper[row[0]] < floor

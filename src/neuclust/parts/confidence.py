@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, StateError
 from neuclust.kernels import widths
 from neuclust.kernels.network import (
     Factors,
@@ -409,6 +409,11 @@ class DiagonalConfidence:
 
     def observe(self, factors: Factors) -> None:
         gains = widths.diagonal_gain(factors)
+        if not all(bool(torch.isfinite(gain).all()) for gain in gains):  # would never be finite again
+            raise StateError(
+                "the covariance of what was learned would not be finite: expected gradients that can be squared; scale "
+                "the features"
+            )
         self.diagonal = tuple(u + gain for u, gain in zip(self.diagonal, gains, strict=True))
 
     def state_dict(self) -> dict[str, Tensor]:
