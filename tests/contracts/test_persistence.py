@@ -302,6 +302,14 @@ def test_the_order_and_spaces_of_a_manifest_do_not_matter(saved: Path) -> None:
     assert same_state(before, snapshot(load_policy(saved)))
 
 
+@pytest.mark.parametrize("name", [MANIFEST, TENSORS])
+def test_a_pipe_is_said_and_not_waited_for(saved: Path, name: str) -> None:
+    (saved / name).unlink()
+    os.mkfifo(saved / name)
+    with pytest.raises(StateError, match=f"{name}: expected a plain file"):
+        load_policy(saved)
+
+
 # --- the first format -----------------------------------------------------------------------------------------
 
 

@@ -212,3 +212,47 @@ def test_gradients_that_cannot_be_squared_are_refused_and_change_nothing(form: s
     with pytest.raises(StateError, match="scale"):
         model.observe(huge, slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
     assert same_state(before, model.state_dict())
+
+
+@pytest.mark.parametrize("saved_after", [9, 10, 13])
+def test_bounds_are_made_of_the_same_past_after_loading(saved_after: int) -> None:
+    """Whether or not somebody asked for them before: the directions explored follow from what was learned alone."""
+    straight, again = (arm_model(width=32, solver="primal", ridge=0.7) for _ in range(2))
+    for t in range(1, saved_after + 1):
+        straight.observe(round_at(t), slate_of(0, 4, 2), feedback([1.0, 0.0, 1.0], math.nan))
+        straight.train()
+        if t == saved_after - 1:
+            basis_of(straight)
+    again.load_state_dict(straight.state_dict())
+    assert "confidence.earlier" in straight.state_dict()
+    assert torch.equal(basis_of(again), basis_of(straight))
+
+
+def basis_of(model: ArmModel) -> Tensor:
+    basis = model.confidence._covariance._basis()  # type: ignore[union-attr]
+    assert basis is not None
+    return basis
+
+
+@pytest.mark.parametrize(
+    ("solver", "change"),
+    [
+        ("primal", {"earlier_updates": torch.tensor(99)}),
+        ("primal", {"matrix": -torch.eye(192, dtype=torch.float64)}),
+        ("primal", {"updates": torch.tensor(-1)}),
+        ("primal", {"logdet": torch.tensor(math.nan, dtype=torch.float64)}),
+        ("dual", {"count": torch.tensor(31)}),
+        ("dual", {"count": torch.tensor(1000)}),
+        ("dual", {"factor": torch.zeros(64, 64, dtype=torch.float64)}),
+        ("dual", {"factor": torch.eye(64, dtype=torch.float64)[:63]}),
+        ("dual", {"input.0": torch.zeros(30, 4, dtype=torch.float64)}),
+    ],
+)
+def test_a_covariance_that_cannot_be_is_refused(solver: str, change: dict[str, Tensor]) -> None:
+    straight, again = (arm_model(width=32, solver=solver) for _ in range(2))
+    for t in range(1, 11):
+        straight.observe(round_at(t), slate_of(0, 4, 2), feedback([1.0, 0.0, 1.0], math.nan))
+    state = straight.confidence.state_dict()
+    assert change.keys() <= state.keys()
+    with pytest.raises(StateError, match="expected"):
+        again.confidence.load_state_dict(state | change)
