@@ -28,11 +28,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def report_counts(request: pytest.FixtureRequest) -> Callable[..., None]:
-    """`report_counts("attack", tried=1000, refused=990, harmless=10)`: printed at the end, kept with --counts."""
+    """`report_counts("attack", tried=1000, refused=990, harmless=10)`: printed at the end, kept with --counts.
+
+    Counts of several tests under one name add up.
+    """
     counts = request.config.stash.setdefault(_COUNTS, {})
 
     def report(name: str, **figures: int) -> None:
-        counts[name] = figures
+        known = counts.setdefault(name, {})
+        for key, value in figures.items():
+            words = key.replace("_", " ")
+            known[words] = known.get(words, 0) + value
 
     return report
 

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -96,8 +96,11 @@ def test_a_sweep_killed_at_random_moments_ends_as_if_undisturbed(tmp_path: Path,
 
 
 @pytest.mark.soak
-def test_two_hundred_runs_killed_at_twenty_moments(tmp_path: Path, problem: Path, call: Command) -> None:
+def test_two_hundred_runs_killed_at_twenty_moments(
+    tmp_path: Path, problem: Path, call: Command, report_counts: Callable[..., None]
+) -> None:
     check_kills(experiment(tmp_path, problem, seeds=50), tmp_path, call, runs=200, kills=20, ahead=12)
+    report_counts("sweeps killed", kills=20, runs=200, lost=0, played_twice=0)
 
 
 def test_workers_do_not_outlive_a_sweep_that_alone_was_killed(tmp_path: Path, problem: Path) -> None:

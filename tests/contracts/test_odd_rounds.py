@@ -161,4 +161,4 @@ def test_many_odd_rounds_are_played_or_refused(name: str, report_counts: Callabl
         withstood(name, odd, counts)
 
     attack()
-    report_counts(f"odd rounds, {name}", **{key.replace(" ", "_"): value for key, value in counts.items()})
+    report_counts("odd rounds", policies=1, **counts)

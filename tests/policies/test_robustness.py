@@ -7,6 +7,7 @@ random; slates of one arm and of all arms.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -137,9 +138,10 @@ def test_a_random_problem_is_survived(name: str, first: int) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("first", range(1000, 2000, 50))
-def test_a_thousand_random_problems_are_survived(name: str, first: int) -> None:
+def test_a_thousand_random_problems_are_survived(name: str, first: int, report_counts: Callable[..., None]) -> None:
     for number in range(first, first + 50):
         survives(name, Trouble.of(number))
+    report_counts("random problems", played=50)
 
 
 # --- nets that are dead to begin with -------------------------------------------------------------------------
