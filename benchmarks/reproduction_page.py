@@ -81,9 +81,9 @@ def with_error(mean: float | None, error: float | None) -> str:
     return f"{mean:,.{digits}f} ± {error:,.{digits}f}" if round(error, digits) else f"{mean:,.{digits}f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: str = "---:") -> str:
-    """A Markdown table; `rule` aligns every column but the first."""
-    lines = [head, ["---", *[rule] * (len(head) - 1)], *rows]
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], rule: str = "---:", words: int = 1) -> str:
+    """A Markdown table; `rule` aligns every column after the first ones, which hold words."""
+    lines = [head, [*["---"] * words, *[rule] * (len(head) - words)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -143,7 +143,7 @@ def _reading(records: Mapping[str, Any], study: str, title: str, column: str) ->
 
 def _readings_table(records: Mapping[str, Any], study: str) -> str:
     lines = [reading_cells(row) for row in records[study]["readings"]]
-    return table(list(lines[0]), [list(line.values()) for line in lines])
+    return table(list(lines[0]), [list(line.values()) for line in lines], words=2)
 
 
 def _verdict_table(records: Mapping[str, Any], study: str) -> str:

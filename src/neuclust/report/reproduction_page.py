@@ -22,7 +22,7 @@ from neuclust.report.reproduction import (
     table_notes,
     table_rows,
 )
-from neuclust.report.reproduction_readings import reading_cells, readings_json
+from neuclust.report.reproduction_readings import reading_cells, reading_orders, readings_json
 
 NAMING = ("policy", "settings", "runs")  # together in the first column
 MARKS = {"reproduces": "✓", "does not reproduce": "✗", "cannot be told": "?", "finding": "•"}
@@ -39,8 +39,8 @@ def reproduction_page(
     title = page_title(found)
     parts = [
         _opening(found, title),
-        _verdicts(verdicts),
         _readings(found),
+        _verdicts(verdicts),
         _table(found),
         _figures(found, figures),
         _ours(found, sections),
@@ -51,10 +51,11 @@ def reproduction_page(
 
 
 def _opening(found: Reproduction, title: str) -> str:
+    readings = '<li><a href="#readings">What the order turns on</a></li>' if reading_orders(found) else ""
     return (
         f'<header><h1>{escape(title)}</h1><p class="finding"><strong>{escape(label(found))}.</strong> '
         f"{_prose(_source(found))}</p>{_partial(found)}"
-        '<ul><li><a href="#verdicts">What reproduces and what does not</a></li>'
+        f'<ul>{readings}<li><a href="#verdicts">What reproduces and what does not</a></li>'
         '<li><a href="#table-1">Table 1</a></li><li><a href="#figures">Figures</a></li>'
         '<li><a href="#ours">Our protocol: everybody, expected regret first</a></li>'
         '<li><a href="#made">How this was made</a></li></ul></header>'
