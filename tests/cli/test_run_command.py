@@ -164,3 +164,13 @@ def test_threads_are_limited(problem: Path) -> None:
     environment = clean_environment(OMP_NUM_THREADS="2")
     done = subprocess.run([sys.executable, "-c", program, *order], capture_output=True, text=True, env=environment)
     assert done.stdout.endswith("\n1\n")
+
+
+def test_a_warning_about_learning_is_one_plain_sentence(command: Command) -> None:
+    options = ("--env", "quadratic", "--policy", "cn-ucb", "--set", "arms.training.step=1e12", "--rounds", "12")
+    answer = command("run", *options, "--quiet")
+    assert answer.code == 0
+    assert "warning: 10 trainings of the arm net in a row found no step that helps: rewards reach" in answer.err
+    assert "lower the training step" in answer.err
+    assert "LearningWarning" not in answer.err
+    assert ".py:" not in answer.err

@@ -7,10 +7,12 @@ import errno
 import io
 import os
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from neuclust.errors import DataError, NeuclustError, not_written
+from neuclust.errors import DataError, LearningWarning, NeuclustError, not_written
 
 STOPPED = 130  # 128 + SIGINT, as a shell reports it
 STDOUT = Path("the standard output")
@@ -21,6 +23,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± shows ?, and loses no table
+    warnings.showwarning = _plain_words(warnings.showwarning)
     try:
         from neuclust.cli.app import app
 
@@ -39,6 +42,18 @@ def main() -> None:
         raise
     except OSError as error:
         _refuse_place(error)
+
+
+def _plain_words(default: Callable[..., None]) -> Callable[..., None]:
+    """Warnings about learning as one sentence, without the line of source that gave them; others as ever."""
+
+    def show(message: Warning | str, category: type[Warning], *where: object) -> None:
+        if issubclass(category, LearningWarning):
+            _say(f"warning: {message}")
+        else:
+            default(message, category, *where)
+
+    return show
 
 
 def _refuse_place(error: OSError) -> NoReturn:

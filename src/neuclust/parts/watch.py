@@ -45,8 +45,9 @@ class LearningWatch:
         self._failed = self._failed + 1 if failed else 0
         if self._failed == IN_A_ROW:
             reach = float(rewards[~torch.isnan(rewards)].abs().max())
+            advice = "divide rewards so that they lie in [0, 1]" if reach > 1 else "lower the training step"
             self._say("failed", f"{IN_A_ROW} trainings of {self._who} in a row found no step that helps: rewards reach "
-                      f"{reach:g}; divide rewards so that they lie in [0, 1]")  # fmt: skip
+                      f"{reach:g}; {advice}")  # fmt: skip
 
     def _say(self, what: str, sentence: str) -> None:
         if what not in self._said:
