@@ -99,7 +99,7 @@ def tune(call: Command, problem: Path, *more: str | Path | int) -> Answer:
 def test_tune_prints_trials_budget_report_and_a_command_that_runs(call: Command, problem: Path, tmp_path: Path) -> None:
     answer = tune(call, problem, "--grid", "paper", "--trials", 4)
     assert (answer.code, answer.err) == (0, "")
-    assert "Budget: 4 trials on 3 seeds of 20 rounds (every setting of the grid); spent: 4 trials" in answer.out
+    assert "Budget: 4 trials on 3 seeds of 20 rounds (every setting of the grid); spent: 3 trials" in answer.out
     assert "tuned on rounds 21 to 40, reported on rounds 1 to 20" in answer.out
     assert "on 6 fresh seeds" in answer.out
     command = next(line for line in answer.out.splitlines() if line.startswith("To run the best setting: "))
@@ -137,7 +137,7 @@ def test_tune_as_json(call: Command, problem: Path, tmp_path: Path) -> None:
         (["--grid", "paper", "--rounds", "200"], "expected at most 150 rounds, half of the 300"),
         (["--param", "nonsense=1,2"], "--param nonsense: no such setting"),
         (["--param", "alpha=1,2", "--tune-seeds", "x"], "--tune-seeds: expected seeds such as 0..9"),
-        (["--policy", "uniform"], "neuclust, neuclust-online, cn-ucb, linucb but not uniform; add --param"),
+        (["--policy", "uniform"], "cn-ucb, linucb, linucb-disjoint but not uniform; add --param"),
     ],
 )
 def test_tune_refuses_what_cannot_work(call: Command, problem: Path, more: list[str], message: str) -> None:

@@ -284,7 +284,7 @@ def test_a_record_that_may_not_be_written_is_no_record(tmp_path: Path, problem: 
         ["bash", "-c", order], capture_output=True, text=True, env=clean_environment(), timeout=HANG_SECONDS
     )
     assert done_.returncode == 65
-    assert "could not write it (File too large)" in done_.stderr
+    assert "could not write it (the file would be too large for it)" in done_.stderr
     assert read_store(out) == {}
     assert not list(out.rglob("*.scratch"))
 

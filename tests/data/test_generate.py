@@ -110,7 +110,8 @@ def test_command_refuses_a_file_as_folder(tmp_path: Path) -> None:
     line = [sys.executable, "-m", "neuclust", "data", "generate", "movielens", "--ratings", "10"]
     done = subprocess.run([*line, "--out", str(tmp_path / "file" / "sub")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "--out: expected a folder, got the file" in done.stderr
+    assert "--out: expected a folder that can be written" in done.stderr
+    assert "file is no folder" in done.stderr
 
 
 def test_commands_write_the_files(tmp_path: Path) -> None:

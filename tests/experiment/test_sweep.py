@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from sweep_files import BROKEN, CLUSTERED, Ear, timeless, tiny_tasks, write_experiment
 
+from neuclust.data.dataset import load_dataset
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment import tasks as tasks_module
 from neuclust.experiment.engines import Outcome, Watch, play_inline
@@ -164,9 +165,11 @@ def test_a_folder_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
 
 def test_a_run_of_a_sweep_is_a_plain_run(tmp_path: Path) -> None:
     task = tiny_tasks(tmp_path, seeds=2)[-1]
-    environment = tasks_module.environment_of(task, None)
+    assert task.problem.data is not None
+    dataset = load_dataset(task.problem.data)
+    environment = tasks_module.environment_of(task, dataset)
     policy = task.contestant.build(environment, 1)
-    plain = run(policy, environment, 12, 1, label=tasks_module._label(task))
+    plain = run(policy, environment, 12, 1, label=tasks_module._label(task, dataset))
     assert timeless({"": play(task)}) == timeless({"": plain})
 
 

@@ -1,4 +1,4 @@
-"""A tree of cells whose links run in circles is refused instead of walked for ever."""
+"""A saved tree of cells whose links run in circles is refused: a walk through it would never end."""
 
 from __future__ import annotations
 
@@ -16,20 +16,15 @@ def grown() -> ContextTree:
     return tree
 
 
-def test_a_child_before_its_parent_is_refused() -> None:
-    tree, x = grown(), torch.tensor([[0.1, 0.1]], dtype=torch.float64)
+def test_a_tree_comes_back_as_it_was() -> None:
+    tree, x = ContextTree(2), torch.tensor([[0.1, 0.1]], dtype=torch.float64)
+    tree.load_state_dict(grown().state_dict())
     assert tree.leaves(x, torch.arange(2)).tolist() == [3]
-    state = tree.state_dict()
-    state["child"][1] = 0
-    tree.load_state_dict(state)
-    with pytest.raises(StateError, match="load a sound save"):
-        tree.leaves(x, torch.arange(2))
 
 
-def test_a_parent_behind_its_child_is_refused() -> None:
-    tree = grown()
-    state = tree.state_dict()
-    state["parent"][1] = 3
-    tree.load_state_dict(state)
-    with pytest.raises(StateError, match="load a sound save"):
-        tree.split(3)
+@pytest.mark.parametrize(("table", "cell", "value"), [("child", 1, 0), ("parent", 1, 3), ("child", 2, 99)])
+def test_links_that_are_no_tree_are_refused(table: str, cell: int, value: int) -> None:
+    tree, state = grown(), grown().state_dict()
+    state[table][cell] = value
+    with pytest.raises(StateError, match=r"expected (cells whose children come after them|a tree of cells)"):
+        tree.load_state_dict(state)

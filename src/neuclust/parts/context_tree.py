@@ -7,18 +7,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neuclust.errors import StateError
 from neuclust.parts.history import GrowingTable
 from neuclust.parts.state import check_lengths, expect
 
 _NONE = -1
-
-
-def _tangled() -> StateError:
-    """Children have larger numbers than their parent: where they do not, a walk through the tree need not end."""
-    return StateError(
-        "acc-ucb: expected cells numbered after their parents, got a tree that is none; load a sound save"
-    )
 
 
 class ContextTree:
@@ -52,8 +44,6 @@ class ContextTree:
             if len(walking) == 0:
                 return cells
             here = cells[walking]
-            if not bool((self._child.rows[here] > here).all()):
-                raise _tangled()
             values = padded[walking, place[self._depth.rows[here] % self.dim]]
             cells[walking] = self._child.rows[here] + (values >= self._middle.rows[here]).to(torch.int64)
 
@@ -91,8 +81,6 @@ class ContextTree:
             if upper and int(self._depth.rows[parent]) % self.dim == axis:
                 return float(self._middle.rows[parent])
             cell, parent = parent, int(self._parent.rows[parent])
-            if parent >= cell:
-                raise _tangled()
         return 0.0
 
     def _tables(self) -> dict[str, GrowingTable]:

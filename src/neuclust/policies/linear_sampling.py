@@ -111,5 +111,6 @@ class LinearTS:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._moment = take(state, "matrix", self._matrix), take(state, "moment", self._moment)
+        self._factor = None
         self.encoder.load_rho(state)
         self.seed = take_whole(state, "seed")
