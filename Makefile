@@ -26,7 +26,8 @@ bench: $(STAMP)
 	$(BIN)/python -m benchmarks
 
 soak: $(STAMP)
-	$(BIN)/python -m pytest -m soak --timeout=7200 --counts docs/records/reliability.json
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m soak --timeout=7200 --counts docs/records/reliability.json
+	$(BIN)/python -m benchmarks.reliability_page
 
 venv: $(STAMP)
 

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # runs go side by side: a core each
@@ -74,7 +74,20 @@ def held(out: Path) -> set[str]:
     """Keys a file holds already."""
     if not out.exists():
         return set()
-    return {json.loads(line)["key"] for line in out.read_text(encoding="utf-8").splitlines()}
+    return {row["key"] for row in kept_lines(out)}
+
+
+def kept_lines(file: Path) -> list[dict[str, Any]]:
+    """The runs of a file; a last line that a kill cut short is left out."""
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def mend_last_line(file: Path) -> None:
+    """Cut off what a kill left of a line, so that the next one begins where a line begins."""
+    content = file.read_bytes() if file.exists() else b""
+    if content and not content.endswith(b"\n"):
+        file.write_bytes(content[: content.rfind(b"\n") + 1])
 
 
 def play(arguments: argparse.Namespace) -> int:
@@ -84,10 +97,12 @@ def play(arguments: argparse.Namespace) -> int:
     tasks = {task.key: task for task in sweep_tasks(arguments.sweep)}
     if arguments.study is not None:
         tasks |= {task.key: task for task in study_tasks(arguments)}
-    todo = [task for key, task in tasks.items() if key not in held(arguments.out)]
+    known = held(arguments.out)
+    todo = [task for key, task in tasks.items() if key not in known]
     clock = Clock(time.monotonic() + arguments.limit)
     engine = make_engine("process", arguments.workers)
     failed = 0
+    mend_last_line(arguments.out)
     with arguments.out.open("a", encoding="utf-8") as file:
         for outcome in engine(todo, clock) if todo else ():
             if isinstance(outcome.result, Failure):
@@ -109,8 +124,9 @@ def take(arguments: argparse.Namespace) -> int:
     from neuclust.experiment.tasks import labelled
 
     asked = {task.key: task for task in sweep_tasks(arguments.sweep)}
-    rows = [json.loads(line) for line in arguments.file.read_text(encoding="utf-8").splitlines()]
-    found = {row["key"]: row["record"] for row in rows if row["key"] in asked or not arguments.sweep}
+    found = {
+        row["key"]: row["record"] for row in kept_lines(arguments.file) if row["key"] in asked or not arguments.sweep
+    }
     open_store(arguments.into, make=True)
     for key, row in found.items():
         record = record_from_json(row, f"{arguments.file}: run {key}")

@@ -43,11 +43,11 @@ def report_counts(request: pytest.FixtureRequest) -> Callable[..., None]:
     return report
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
     counts = config.stash.get(_COUNTS, {})
     for name, figures in counts.items():
         terminalreporter.write_line(f"{name}: " + ", ".join(f"{value:,} {key}" for key, value in figures.items()))
     path = config.getoption("--counts")
-    if counts and path is not None:
+    if counts and path is not None and exitstatus == pytest.ExitCode.OK:  # what did not hold is not counted
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         path.write_text(json.dumps(dict(sorted({**kept, **counts}.items())), indent=1) + "\n", encoding="utf-8")

@@ -8,10 +8,14 @@ import types
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import numpy as np
 import pytest
 
 from neuclust.configuration import from_mapping, keys, resolve, with_setting
 from neuclust.errors import ConfigError
+from neuclust.parts.arm_model import NetworkConfig
+from neuclust.parts.clustering import ClusteringConfig
+from neuclust.parts.confidence import ConfidenceConfig
 from neuclust.presets import POLICIES
 
 
@@ -227,3 +231,20 @@ def test_a_group_that_is_none_is_refused() -> None:
 def test_numbers_outside_their_range_are_refused(name: str, setting: str, value: float) -> None:
     with pytest.raises(ConfigError, match=setting.rsplit(".", 1)[-1]):
         changed(POLICIES[name].presets["default"], setting, value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (NetworkConfig, {"width": "20"}),
+        (NetworkConfig, {"width": None}),
+        (ConfidenceConfig, {"ridge": "1"}),
+        (ConfidenceConfig, {"ridge": np.float32("inf")}),
+        (ConfidenceConfig, {"ridge": 10**400}),
+        (ClusteringConfig, {"seed": "x"}),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_a_sentence(kind: Any, change: dict[str, Any]) -> None:
+    (name,) = change
+    with pytest.raises(ConfigError, match=f"{kind.__name__}.{name}: expected "):
+        kind(**change)

@@ -35,6 +35,7 @@ def whole(value: Any, name: str, device: torch.device | None = None) -> Tensor:
         raise DataError(f"{name}: expected whole numbers, got {found.dtype}; give integers")
     if found.is_floating_point():
         exact = 2 / torch.finfo(found.dtype).eps  # beyond this a float does not tell neighbours apart
+        found = found.to(torch.float64)
         odd = ~((found == found.round()) & (found.abs() <= exact))
         if bool(odd.any()):
             raise DataError(f"{name}: expected whole numbers, got {float(found[odd].flatten()[0]):g}; give integers")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import sys
+import math
 import types
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -55,10 +55,17 @@ def _fits(value: object, option: Any) -> bool:
     if option is int:
         return isinstance(value, Integral) and abs(int(value)) <= MOST_WHOLE
     if option is float:
-        return isinstance(value, Real) and abs(cast("float", value)) <= sys.float_info.max  # NaN is not
+        return isinstance(value, Real) and _is_finite(value)
     if get_origin(option) is tuple:
         return isinstance(value, list | tuple) and all(isinstance(one, Integral) for one in value)
     return isinstance(value, option)
+
+
+def _is_finite(value: Real) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def _called(option: Any) -> str:
@@ -178,7 +185,7 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     if unknown:
         raise ConfigError(f"{kind.__name__}: unknown entries {', '.join(sorted(unknown))}; saved by a newer version?")
     found = {name: _rebuilt(known[name], value) for name, value in values.items()}
-    for name, value in found.items():  # before the record compares them with anything
+    for name, value in found.items():  # also for records that do not check themselves
         _check_entry(kind, name, value)
     return kind(**found)
 

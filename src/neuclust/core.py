@@ -17,6 +17,7 @@ from torch import Tensor
 from neuclust.casting import count, flags, real, whole
 from neuclust.errors import DataError
 
+SPREAD = 8  # ids per arm up to which they are counted instead of sorted
 LARGEST = 1e50  # of a feature or a reward: products of two of them, squared, stay finite
 
 
@@ -168,8 +169,12 @@ def _check_ids(round: Round) -> None:
     ids = round.arm_ids
     if bool((ids[1:] > ids[:-1]).all()):  # ascending, as they nearly always are: no need to sort
         return
-    ordered = ids.sort().values
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    low, high = (int(end) for end in torch.aminmax(ids))
+    if high - low < SPREAD * len(ids):  # counting is many times cheaper than sorting
+        twice = torch.nonzero(torch.bincount(ids - low) > 1).flatten() + low
+    else:
+        ordered = ids.sort().values
+        twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(twice):
         raise DataError(
             f"round {round.t}: expected every arm once, got id {int(twice[0])} twice; offer equal arms under ids of "
@@ -183,6 +188,20 @@ def _moderate(values: Tensor) -> bool:
         return True
     low, high = torch.aminmax(values)  # NaN where any entry is
     return bool((low >= -LARGEST) & (high <= LARGEST))
+
+
+def known_arms(arms: tuple[Tensor, Tensor], dim: int, name: str) -> tuple[Tensor, Tensor]:
+    """(ids (N,), values (N, dim)) of all arms there are, cast and checked as those of a round are."""
+    ids, values = whole(arms[0], f"{name} ids"), real(arms[1], name)
+    if ids.ndim != 1 or values.shape != (len(ids), dim):
+        raise DataError(
+            f"{name}: expected N ids and a matrix (N, {dim}), got shapes {tuple(ids.shape)} and {tuple(values.shape)}"
+        )
+    if len(torch.unique(ids)) != len(ids):
+        raise DataError(f"{name}: expected every arm once, got an id twice; number arms anew")
+    if not _moderate(values):
+        raise DataError(f"{name}: expected finite numbers of at most {LARGEST:g}, got others; fill, scale or drop them")
+    return ids, values
 
 
 def check_feedback(round: Round, slate: Slate, feedback: Feedback) -> None:

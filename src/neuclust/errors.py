@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import difflib
 import errno
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 class NeuclustError(Exception):
@@ -44,6 +46,22 @@ class SaveError(StateError):
 
 class LearningWarning(UserWarning):
     """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
+
+
+@contextmanager
+def plain_warnings(say: Callable[[str], None]) -> Iterator[None]:
+    """Inside, warnings about learning go to `say` as one sentence, without a line of source; others as ever."""
+    with warnings.catch_warnings():
+        default = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
+            if issubclass(category, LearningWarning):
+                say(str(message))
+            else:
+                default(message, category, *where)
+
+        warnings.showwarning = show  # type: ignore[assignment]
+        yield
 
 
 # --- names that were probably meant ---------------------------------------------------------------------------
@@ -122,10 +140,14 @@ def _first(place: Path, is_it: Callable[[Path], bool]) -> Path | None:
     return next((part for part in (*reversed(place.parents), place) if is_it(part)), None)
 
 
+class NotWritten(OSError):
+    """An error of the system while `filename` was written."""
+
+
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
     """Inside, an error of the system names `place`, and not the scratch file beside it or nothing at all."""
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(place)) from None
+        raise NotWritten(error.errno, error.strerror or str(error), str(place)) from None

@@ -7,6 +7,7 @@ at which a save takes the place of an earlier one (docs/decisions/0014-saved-sta
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -52,6 +54,8 @@ class Saveable(Protocol):
 
 def save_policy(self: Saveable, directory: Path) -> None:
     """Save configuration and learned state to a folder that `neuclust.presets.load_policy` reads back."""
+    if not -(2**63) <= self.seed < 2**63:
+        raise SaveError(f"{directory}: expected a seed below 2**63 in size, got {self.seed}; begin with a smaller one")
     manifest = {
         "policy": self.name,
         "config": asdict(self.config),
@@ -103,13 +107,24 @@ def _sealed(manifest: Mapping[str, Any], tensors: bytes) -> bytes:
     """The manifest's text with the checksums of the tensors and of itself."""
     content = {**manifest, "format": FORMAT, CHECKSUM: {"tensors": _digest(tensors)}}
     content[CHECKSUM]["manifest"] = _digest(_canonical(content))
-    return (json.dumps({"format": FORMAT, **content}, indent=2) + "\n").encode()
+    return (json.dumps({"format": FORMAT, **content}, indent=2, default=_plain_number) + "\n").encode()
 
 
 def _canonical(manifest: Mapping[str, Any]) -> bytes:
     """The same bytes for the same content, whatever the order and the spaces; without the manifest's own checksum."""
     checksum = {name: value for name, value in manifest[CHECKSUM].items() if name != "manifest"}
-    return json.dumps({**manifest, CHECKSUM: checksum}, sort_keys=True, separators=(",", ":")).encode()
+    return json.dumps(
+        {**manifest, CHECKSUM: checksum}, sort_keys=True, separators=(",", ":"), default=_plain_number
+    ).encode()
+
+
+def _plain_number(value: object) -> int | float:
+    """Numbers of other libraries as Python's: a seed drawn by NumPy, a setting from an array."""
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        return float(value)
+    raise SaveError(f"saving: expected settings of numbers, words and flags, got {value!r:.100}; use one of those")
 
 
 def _digest(content: bytes) -> str:
@@ -149,8 +164,9 @@ def _replace(directory: Path, text: bytes, tensors: bytes) -> None:
             _finish(directory)  # an interrupt may come when the manifest is in place already
         raise
     _sync_folder(directory)  # first: no power cut may bring the earlier manifest back without its tensors
-    os.replace(directory / NEXT_TENSORS, directory / TENSORS)
-    _sync_folder(directory)
+    with contextlib.suppress(OSError):  # saved already: readers know the scratch name, and the next save ends this
+        os.replace(directory / NEXT_TENSORS, directory / TENSORS)
+        _sync_folder(directory)
 
 
 def _finish(directory: Path) -> None:
@@ -160,6 +176,7 @@ def _finish(directory: Path) -> None:
     """
     if (directory / NEXT_TENSORS).exists() and _wanted(directory) == _digest_of(directory / NEXT_TENSORS):
         os.replace(directory / NEXT_TENSORS, directory / TENSORS)
+        _sync_folder(directory)  # before the scratch name is used again
     for name in (NEXT_MANIFEST, NEXT_TENSORS):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(directory / name)
@@ -203,10 +220,14 @@ def _sync(descriptor: int) -> None:
 
 def _sync_folder(directory: Path) -> None:
     """Names on the disk, not only contents; where a system cannot, nothing better is to be had."""
+    if fcntl is None:  # such systems do not open folders
+        return
     descriptor = os.open(directory, os.O_RDONLY)
     try:
-        with contextlib.suppress(OSError):
-            os.fsync(descriptor)
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
+            raise
     finally:
         os.close(descriptor)
 
@@ -332,11 +353,13 @@ def _content(path: Path, most: int | None = None) -> bytes:
 @contextlib.contextmanager
 def _locked(directory: Path, exclusive: bool) -> Iterator[None]:
     """Alone in the folder, or among readers only; the system takes the lock back from whoever is killed."""
+    if fcntl is None:
+        yield
+        return
     # not every path is a folder: to open a pipe would wait for its other end
     descriptor = os.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
-        if fcntl is not None:
-            _wait_for(directory, descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        _wait_for(directory, descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
         yield
     finally:
         os.close(descriptor)

@@ -94,7 +94,7 @@ _PAPER_ARMS = ArmModelConfig(
     training=TrainingConfig(step=1e-3),
 )
 
-# The reading that gives the published order: contexts as they are, and J steps from θ_0 after every round.
+# The reading with the published order and sizes: contexts as they are, and J steps from θ_0 after every round.
 _RAW_ARMS = replace(_PAPER_ARMS, encoder=EncoderConfig("raw"), training=replace(_PAPER_ARMS.training, start="restart"))
 
 _DIAGONAL_ARMS = replace(_DEFAULT_ARMS, confidence=ConfidenceConfig(form="diagonal"))
@@ -481,7 +481,7 @@ def load_policy(directory: Path, **parts: Any) -> Policy:
     except (NeuclustError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
         said = " ".join(str(error).split())
-        raise SaveError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from None
+        raise SaveError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from error
     return policy
 
 

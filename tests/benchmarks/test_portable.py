@@ -39,3 +39,15 @@ def test_runs_come_home_under_their_keys_and_are_not_played_twice(tmp_path: Path
     assert (len(found.held), found.missing, found.others) == (2, (), 0)
     assert {record.policy for record in read_store(folder).values()} == {"linucb"}
     assert held(lines) > {task.key for task in tasks}
+
+
+def test_a_line_that_a_kill_cut_short_is_played_again(tmp_path: Path) -> None:
+    file, lines = tmp_path / "linucb.toml", tmp_path / "runs.jsonl"
+    file.write_text(SWEEP.format(policy="linucb"))
+    order = ["play", "--out", str(lines), "--workers", "1", "--sweep", str(file)]
+    assert main(order) == 0
+    whole = held(lines)
+    lines.write_text(lines.read_text()[:-40])
+    assert len(held(lines)) == 1
+    assert main(order) == 0
+    assert held(lines) == whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,3 +133,17 @@ def test_a_short_name_for_help(call: Command, order: list[str]) -> None:
     short, long = call(*order, "-h"), call(*order, "--help")
     assert (short.code, short.out) == (0, long.out)
     assert "Usage: neuclust" in short.out
+
+
+def test_a_pipe_is_not_replaced_and_a_link_is_followed(call: Command, problem: Path, tmp_path: Path) -> None:
+    pipe, target, link = tmp_path / "pipe", tmp_path / "target.json", tmp_path / "link.json"
+    os.mkfifo(pipe)
+    order = ("run", "--data", problem, "--policy", "uniform", "--rounds", 3, "--quiet", "--json")
+    answer = call(*order, pipe)
+    assert answer.code == 2
+    assert f"--json: expected a file, got {pipe}, which is none" in answer.err
+    assert pipe.is_fifo()
+    link.symlink_to(target)
+    assert call(*order, link).code == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith('{"schema"')

@@ -14,14 +14,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from damage import write_sealed, write_unchecked
 from small_problems import play, same_state, small_environment, snapshot
 
 from neuclust.core import Policy
-from neuclust.errors import StateError
+from neuclust.errors import SaveError, StateError
 from neuclust.persistence import MANIFEST, NEXT_MANIFEST, NEXT_TENSORS, TENSORS, read_state, write_state
+from neuclust.policies.linear import LinearConfig, SharedLinUCB
 from neuclust.presets import build_policy, load_policy
 
 
@@ -99,7 +101,7 @@ def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_save_that_fails_leaves_the_earlier_one(saved: Path) -> None:
     before = {p.name: p.read_bytes() for p in saved.iterdir()}
-    with pytest.raises(TypeError):
+    with pytest.raises(SaveError, match="expected settings of numbers, words and flags, got <object"):
         write_state(saved, {"policy": object()}, {"a": torch.zeros(2)})
     assert {p.name: p.read_bytes() for p in saved.iterdir()} == before
     assert [p.name for p in saved.parent.iterdir()] == ["save"]
@@ -430,3 +432,24 @@ def test_what_a_killed_save_left_is_no_foreign_file(saved: Path) -> None:
     policy.save(saved)
     assert {p.name for p in saved.iterdir()} == {MANIFEST, TENSORS}
     assert same_state(snapshot(load_policy(saved)), snapshot(policy))
+
+
+def test_numbers_of_other_libraries_are_saved_as_numbers(tmp_path: Path) -> None:
+    config = LinearConfig(refresh=np.int64(100), alpha=np.float32(0.5))  # type: ignore[arg-type]
+    SharedLinUCB(config, np.int64(4), 2, seed=np.int64(3)).save(tmp_path / "save")  # type: ignore[arg-type]
+    again: Any = load_policy(tmp_path / "save")
+    assert (again.config.refresh, again.config.alpha, again.seed) == (100, 0.5, 3)
+
+
+def test_a_seed_that_could_not_be_loaded_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(SaveError, match="expected a seed below 2"):
+        SharedLinUCB(LinearConfig(), 4, 2, seed=2**63).save(tmp_path / "save")
+    assert not (tmp_path / "save").exists()
+
+
+def test_a_refused_save_has_the_exit_code_of_bad_data(saved: Path) -> None:
+    (saved / MANIFEST).write_text("{")
+    with pytest.raises(SaveError) as caught:
+        load_policy(saved)
+    assert caught.value.exit_code == 65
+    assert isinstance(caught.value, StateError)

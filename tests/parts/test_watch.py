@@ -67,10 +67,11 @@ def test_failures_must_come_in_a_row() -> None:
             for _ in range(IN_A_ROW - 1):
                 watch.trained(True, REWARDS)
             watch.trained(False, REWARDS)
-    for _ in range(IN_A_ROW - 1):
+            watch.speak()
+    for _ in range(IN_A_ROW):
         watch.trained(True, REWARDS)
-    with pytest.warns(LearningWarning, match="rewards reach 1;"):
-        watch.trained(True, REWARDS)
+    with pytest.warns(LearningWarning, match="rewards reach 1; lower the training step"):
+        watch.speak()
 
 
 def test_rewards_of_a_rare_kind_are_not_taken_for_tiny_ones() -> None:
@@ -80,6 +81,7 @@ def test_rewards_of_a_rare_kind_are_not_taken_for_tiny_ones() -> None:
         for _ in range(3 * SEEN):
             watch.see(torch.zeros(3))
         watch.see(REWARDS)
+        watch.speak()
 
 
 def test_what_was_said_is_no_part_of_the_state() -> None:
@@ -87,3 +89,17 @@ def test_what_was_said_is_no_part_of_the_state() -> None:
     said(loud, [-1.0, 0.0, 0.0], 1)
     quiet.load_state_dict(loud.state_dict())
     assert same_state(snapshot(loud), snapshot(quiet))
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_a_warning_turned_into_an_error_finds_the_slate_learned(name: str) -> None:
+    environment, rewards = small_environment(), feedback([-1.0, 0.0, 1.0], 0.0)
+    quiet, loud = build(name), build(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)
+        quiet.update(environment.round(1), slate_of(3, 41, 42), rewards)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LearningWarning)
+        with pytest.raises(LearningWarning, match="rewards fall to -1"):
+            loud.update(environment.round(1), slate_of(3, 41, 42), rewards)
+    assert same_state(snapshot(quiet), snapshot(loud))

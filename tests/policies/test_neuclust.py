@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from small_problems import feedback, play, same_state, slate_of, small_environment, snapshot
 
 from neuclust.core import Round
-from neuclust.errors import ConfigError, NeuclustError
+from neuclust.errors import ConfigError, DataError, NeuclustError, StateError
 from neuclust.kernels.network import flatten
 from neuclust.parts.arm_model import NetworkConfig
 from neuclust.parts.clustering import ClusteringConfig
@@ -435,3 +435,46 @@ def test_an_arm_outside_the_catalogue_joins_the_nearest_cluster() -> None:
     nearest = torch.cdist(profiles[40:], centres).argmin(1)
     assert torch.equal(full.labels[:40], fitted.labels)
     assert torch.equal(full.labels[40:], nearest)
+
+
+@pytest.mark.parametrize("scale", [1, 10**9])
+def test_an_arm_offered_twice_is_refused_whatever_its_ids_are(scale: int) -> None:
+    policy = NeUClust(sized("paper"), DIM, K, seed=1)
+    ids = torch.randperm(40) * scale
+    ids[7] = ids[3]
+    with pytest.raises(DataError, match=f"expected every arm once, got id {int(ids[3])} twice"):
+        policy.select(Round(1, ids, torch.rand(40, DIM), None, K))
+
+
+def test_a_refused_update_leaves_profiles_where_they_were_also_if_they_move_first() -> None:
+    environment = small_environment()
+    policy = NeUClust(replace(sized("paper"), tracker=TrackerConfig(order="before")), DIM, K, seed=1)
+    play(policy, environment, range(1, 4))
+
+    def refuse(*_: Any) -> None:
+        raise StateError("no")
+
+    policy.arms.confidence.observe = refuse  # type: ignore[method-assign]
+    before, round = snapshot(policy), environment.round(4)
+    with pytest.raises(StateError, match="no"):
+        policy.update(round, policy.select(round), feedback([1.0, 0.0, 1.0], 1.0))
+    assert same_state(before, snapshot(policy))
+
+
+def test_a_catalogue_is_read_and_checked_as_rounds_are() -> None:
+    ids, profiles = list(range(40)), np.random.default_rng(0).random((40, DIM), dtype=np.float32)
+
+    def with_catalogue(ids: Any, profiles: Any) -> NeUClust:
+        return NeUClust(sized("paper"), DIM, K, seed=1, catalogue=(ids, profiles))
+
+    round = Round(1, ids, profiles, None, K)  # type: ignore[arg-type]
+    assert with_catalogue(ids, profiles).select(round).positions.shape == (K,)
+    bad = profiles.copy()
+    bad[3, 1] = np.nan
+    for wrong, said in (
+        ((ids, profiles[:, 1:]), "expected N ids and a matrix"),
+        ((ids, bad), "expected finite numbers"),
+        (([0, *ids[:-1]], profiles), "expected every arm once"),
+    ):
+        with pytest.raises(DataError, match=said):
+            with_catalogue(*wrong)

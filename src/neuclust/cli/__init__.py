@@ -7,12 +7,10 @@ import errno
 import io
 import os
 import sys
-import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from neuclust.errors import DataError, LearningWarning, NeuclustError, not_written
+from neuclust.errors import DataError, NeuclustError, NotWritten, not_written, plain_warnings
 
 STOPPED = 130  # 128 + SIGINT, as a shell reports it
 STDOUT = Path("the standard output")
@@ -23,11 +21,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± shows ?, and loses no table
-    warnings.showwarning = _plain_words(warnings.showwarning)
     try:
         from neuclust.cli.app import app
 
-        app(prog_name="neuclust")
+        with plain_warnings(lambda sentence: _say(f"warning: {sentence}")):
+            app(prog_name="neuclust")
     except NeuclustError as error:
         _say(f"neuclust: {error}")
         sys.exit(error.exit_code)
@@ -44,25 +42,16 @@ def main() -> None:
         _refuse_place(error)
 
 
-def _plain_words(default: Callable[..., None]) -> Callable[..., None]:
-    """Warnings about learning as one sentence, without the line of source that gave them; others as ever."""
-
-    def show(message: Warning | str, category: type[Warning], *where: object) -> None:
-        if issubclass(category, LearningWarning):
-            _say(f"warning: {message}")
-        else:
-            default(message, category, *where)
-
-    return show
-
-
 def _refuse_place(error: OSError) -> NoReturn:
     """A place that failed in the middle of the work, in one sentence; what names no place is a traceback."""
     _flush()
     if error.filename is None and error.errno != errno.ENOSPC:
         raise error
     place = STDOUT if error.filename is None else Path(os.fsdecode(error.filename))  # whoever writes a file names it
-    _say(f"neuclust: {not_written(place, error)}")
+    if error.filename is None or isinstance(error, NotWritten):
+        _say(f"neuclust: {not_written(place, error)}")
+    else:
+        _say(f"neuclust: {place}: expected a place that can be used, got {error.strerror!r}; check the path")
     sys.exit(DataError.exit_code)
 
 

@@ -41,6 +41,10 @@ def _refuse_folder(option: str, file: Path) -> None:
     with _refused(option, file, "place"):
         if file.is_dir():
             raise ConfigError(f"{option}: expected a file, got the folder {file}; name a file in it")
+        if file.exists() and not file.is_file():  # a device or a pipe would be replaced by a file
+            raise ConfigError(
+                f"{option}: expected a file, got {file}, which is none; name a file, or - where that works"
+            )
 
 
 @contextmanager

@@ -190,7 +190,8 @@ def _conclude(request: Request, after: Standing, page: Path | None, stopped: boo
 
 def show_plan(request: Request) -> None:
     """What would run, a line for each contestant of each phase on stdout; nothing is written."""
-    held = read_store(request.records, on_bad=say_bad) if (request.records / MARK).exists() else {}
+    keys = {task.key for phase in request.phases() for task in phase.tasks}
+    held = read_store(request.records, keys=keys, on_bad=say_bad) if (request.records / MARK).exists() else {}
     rates = _rates(held.values())
     seconds, seen = 0.0, set(held)
     for phase in request.phases():
@@ -212,7 +213,7 @@ def show_plan(request: Request) -> None:
 def _plan_line(phase: str, tasks: Sequence[Task], todo: int, time: float) -> str:
     title = tasks[0].title.partition(" on ")[0]
     runs = f"{len(tasks)} runs of {tasks[0].rounds} rounds"
-    return f"{phase:9}{title:40}{runs}, {todo} to do{_about(time) if todo else ''}"
+    return f"{phase:9}{title:40} {runs}, {todo} to do{_about(time) if todo else ''}"
 
 
 def _about(seconds: float) -> str:

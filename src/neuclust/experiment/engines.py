@@ -7,12 +7,13 @@ nothing: whoever iterates keeps the records, so workers need no disk in common. 
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from neuclust.errors import ConfigError, one_of
+from neuclust.errors import ConfigError, one_of, plain_warnings
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally
 from neuclust.experiment.tasks import Task, play
@@ -95,8 +96,18 @@ def play_inline(tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
 
 
 def attempt(task: Task, on_round: Callable[[Tally], None], stop: Callable[[], bool] | None = None) -> Outcome:
-    """Play a task; what it raises is its outcome."""
+    """Play a task; what it raises is its outcome, and warnings about its learning name it."""
     try:
-        return Outcome(task, play(task, on_round=on_round, stop=stop))
+        with plain_warnings(_about(task)):
+            return Outcome(task, play(task, on_round=on_round, stop=stop))
     except Exception as error:
         return Outcome(task, Failure.of(error))
+
+
+def _about(task: Task) -> Callable[[str], None]:
+    """Says a warning about learning with the run it is about."""
+
+    def say(sentence: str) -> None:
+        sys.stderr.write(f"warning: {task.title}: {sentence}\n")
+
+    return say

@@ -161,6 +161,6 @@ def _refuse_simulation(problem: Problem) -> None:
     for name, value in (("arms-per-round", problem.arms_per_round), ("start-ratings", problem.start_ratings)):
         if value is not None:
             raise ConfigError(
-                f"--{name}: expected none with {problem.data}, which plays back real ratings and offers who gave "
-                f"them, got {value}; drop it"
+                f"--{name}: expected none with {problem.data}, which plays back recorded rewards of the arms that were "
+                f"really there, got {value}; drop it"
             )

@@ -86,8 +86,9 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; an error of the system names the file."""
+    """Write a file whole or not at all; an error of the system names the file. A link is followed."""
     with writing(path):
+        path = path.resolve() if path.is_symlink() else path
         handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:

@@ -165,8 +165,10 @@ def read_store(
         except ValueError as error:
             wrong = _bad(folder, key, str(error))
             if on_bad is None:
-                raise DataError(f"{wrong}; `neuclust sweep` sets it aside and plays the run again") from None
-            on_bad(f"{wrong}; it is left out, and `neuclust sweep` plays the run again")
+                raise DataError(
+                    f"{wrong}; the command that made the folder sets it aside and plays the run again"
+                ) from None
+            on_bad(f"{wrong}; it is left out, and the command that made the folder plays the run again")
     order = sorted(records, key=lambda k: (records[k].env, records[k].policy, records[k].preset, records[k].seed, k))
     return {key: records[key] for key in order}
 

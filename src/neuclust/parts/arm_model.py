@@ -62,9 +62,9 @@ class NetworkConfig:
     output_scale: Literal["root-width", "one"] = "root-width"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"network: expected width and depth of at least 1, got {self.width} and {self.depth}")
-        check_entries(self)
 
     @property
     def scale(self) -> float:

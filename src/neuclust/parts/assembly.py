@@ -55,11 +55,11 @@ class AssemblyConfig:
     soft: bool = False
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.exact_slates < 0 or self.sweeps < 0:
             raise ConfigError(
                 f"assembly: expected exact_slates and sweeps of at least 0, got {self.exact_slates} and {self.sweeps}"
             )
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,12 +31,12 @@ class BayesLinearConfig:
     noise_variance: float = 0.2
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not (self.prior_variance > 0 and self.noise_variance > 0):
             raise ConfigError(
                 "expected prior_variance and noise_variance above 0, got "
                 f"{self.prior_variance} and {self.noise_variance}"
             )
-        check_entries(self)
 
 
 def with_constant(features: Tensor) -> Tensor:

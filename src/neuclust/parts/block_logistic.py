@@ -39,12 +39,12 @@ class BlockLogisticConfig:
     most_variance: float = 3000.0
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.tune_every < 1 or not 0 < self.least_variance <= self.most_variance:
             raise ConfigError(
                 "logistic: expected tune_every >= 1 and variances above 0 in order, got "
                 f"{self.tune_every} and {self.least_variance} to {self.most_variance}"
             )
-        check_entries(self)
 
 
 class BlockLogistic:

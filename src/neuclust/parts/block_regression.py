@@ -37,6 +37,7 @@ class BlockRegressionConfig:
     most_noise: float = 0.3
 
     def __post_init__(self) -> None:
+        check_entries(self)
         ordered = 0 < self.least_variance <= self.most_variance and 0 < self.least_noise <= self.most_noise
         if not ordered or not self.noise > 0 or self.every < 1 or self.steps < 0:
             raise ConfigError(
@@ -44,7 +45,6 @@ class BlockRegressionConfig:
                 f"{self.noise}, variances {self.least_variance} to {self.most_variance}, noise {self.least_noise} to "
                 f"{self.most_noise}, every {self.every} and steps {self.steps}"
             )
-        check_entries(self)
 
 
 class BlockLayout:

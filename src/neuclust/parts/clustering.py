@@ -53,6 +53,7 @@ class ClusteringConfig:
     most: int = 30
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.seed is not None and not 0 <= self.seed < 2**32:
             raise ConfigError(f"clustering.seed: expected a whole number from 0 to 2**32 - 1 or none, got {self.seed}")
         if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
@@ -65,7 +66,6 @@ class ClusteringConfig:
                 f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
                 f"takes a number, got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
             )
-        check_entries(self)
 
     def seeded(self, seed: int) -> ClusteringConfig:
         """This configuration for a policy of the given seed."""

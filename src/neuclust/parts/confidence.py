@@ -55,11 +55,11 @@ class ConfidenceConfig:
     refresh: int = 200  # updates between two exact refactorisations, so that rounding cannot pile up
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.ridge > 0:
             raise ConfigError(f"confidence.ridge: expected a number above 0, got {self.ridge}")
         if self.refresh < 1:
             raise ConfigError(f"confidence.refresh: expected at least 1, got {self.refresh}")
-        check_entries(self)
 
 
 class Covariance(Protocol):

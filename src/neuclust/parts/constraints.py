@@ -34,6 +34,7 @@ class Constraints:
     categories: Tensor | None = None
 
     def __post_init__(self) -> None:
+        check_entries(self)
         for name in ("required", "excluded"):
             object.__setattr__(self, name, _ids(name, getattr(self, name)))
         both = sorted(set(self.required) & set(self.excluded))
@@ -45,7 +46,6 @@ class Constraints:
             raise ConfigError(
                 f"constraints.diversity_weight: expected a number of at least 0, got {self.diversity_weight}"
             )
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,9 @@ class EncoderConfig:
     duplicate: bool = False
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.rho is not None and not self.rho > 0:
             raise ConfigError(f"encoder.rho: expected a positive number or none (automatic), got {self.rho}")
-        check_entries(self)
 
 
 class Encoder:

@@ -36,6 +36,7 @@ class BlocksConfig:
     fewest_arms: int = 100
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not (self.cross_limit >= 0 and self.masked_share >= 0 and self.cap >= 1):
             raise ConfigError(
                 "blocks: expected cross_limit and masked_share of at least 0 and a cap of at least 1, got "
@@ -46,7 +47,6 @@ class BlocksConfig:
                 "blocks: expected most_clusters of at least 1 and fewest_arms of at least 2, got "
                 f"{self.most_clusters} and {self.fewest_arms}"
             )
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

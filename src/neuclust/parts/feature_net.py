@@ -58,6 +58,7 @@ class AdamConfig:
     start: Literal["warm", "restart"] = "warm"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not 0 < self.rate <= 1 or self.steps < 0 or not self.decay >= 0:  # a step of Adam moves a weight by the rate
             raise ConfigError(
                 "adam: expected a rate above 0 up to 1, steps >= 0 and decay >= 0, got "
@@ -67,7 +68,6 @@ class AdamConfig:
             raise ConfigError(f"adam: expected a batch_size of at least 1, or none for all, got {self.batch_size}")
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"adam: expected a dropout from 0 to below 1, got {self.dropout}")
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,12 @@ class RetrainConfig:
     every: int = 10
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if min(self.first_every, self.then_every, self.every) < 1:
             raise ConfigError(
                 "retrain: expected at least 1 update between trainings, got "
                 f"{self.first_every}, {self.then_every} and {self.every}"
             )
-        check_entries(self)
 
     @classmethod
     def always(cls, every: int) -> RetrainConfig:
@@ -112,11 +112,11 @@ class FeatureNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.width < 1 or self.depth < 0:
             raise ConfigError(f"net: expected width >= 1 and depth >= 0, got {self.width} and {self.depth}")
         if self.depth == 0 and self.adam.dropout > 0:
             raise ConfigError("net: dropout leaves out hidden units, but depth is 0; use depth 1 or dropout 0")
-        check_entries(self)
 
 
 def fit_network(

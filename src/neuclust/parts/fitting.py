@@ -50,6 +50,7 @@ class TrainingConfig:
     engine: Literal["auto", "library"] = "auto"  # auto: one compiled loop where it serves (kernels/fused.py)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.steps < 0 or self.train_every < 1 or self.batch_size < 1:
             raise ConfigError(
                 "training: expected steps >= 0, train_every >= 1 and batch_size >= 1, got "
@@ -63,7 +64,6 @@ class TrainingConfig:
             )
         if not self.ridge >= 0:
             raise ConfigError(f"training.ridge: expected a number of at least 0, got {self.ridge}")
-        check_entries(self)
 
     def due(self, t: int) -> bool:
         """Whether to train after the t-th update."""

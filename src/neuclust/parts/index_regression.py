@@ -62,6 +62,7 @@ class IndexConfig:
     first: int = 10
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if min(self.directions, self.waves, self.steps, self.first) < 1 or self.members < 2:
             raise ConfigError(
                 "index: expected directions, waves, steps and first of at least 1 and at least 2 members, got "
@@ -72,7 +73,6 @@ class IndexConfig:
                 "index: expected bonus >= 0, reach > 0, rate > 0 and growth > 1, got "
                 f"{self.bonus}, {self.reach}, {self.rate} and {self.growth}"
             )
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,12 @@ class NetLearnerConfig:
     posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.spread >= 0:
             raise ConfigError(f"net.spread: expected a number of at least 0, got {self.spread}")
         if not self.strong_decay >= 0:
             raise ConfigError(f"net.strong_decay: expected a number of at least 0, got {self.strong_decay}")
         self.net  # noqa: B018 - refuses what no net can be made of
-        check_entries(self)
 
     @property
     def net(self) -> FeatureNetConfig:
@@ -117,11 +117,11 @@ class LearnersConfig:
     index: IndexConfig = field(default_factory=IndexConfig)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         bonuses = {name: getattr(self, name) for name in ("linear_bonus", "local_bonus", "waves_bonus")}
         for name, bonus in bonuses.items():
             if not bonus >= 0:
                 raise ConfigError(f"{name}: expected a number of at least 0, got {bonus}")
-        check_entries(self)
 
 
 def _stiff(config: LearnersConfig) -> NetLearnerConfig:

@@ -34,6 +34,7 @@ class ScheduleConfig:
     c_gamma_3: float = 1.0
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.gamma >= 0:
             raise ConfigError(f"schedule.gamma: expected a number of at least 0, got {self.gamma}")
         factors = {name: getattr(self, name) for name in _FACTORS}
@@ -42,7 +43,6 @@ class ScheduleConfig:
                 raise ConfigError(f"schedule.{name}: expected a number of at least 0, got {factor}")
         if not 0 < self.confidence < 1:
             raise ConfigError(f"schedule.confidence: expected a probability inside (0, 1), got {self.confidence}")
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,11 +59,11 @@ class SlateModelConfig:
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
         if not self.weight >= 0:
             raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
-        check_entries(self)
 
 
 def slate_shapes(config: SlateModelConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:

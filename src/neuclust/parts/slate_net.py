@@ -31,9 +31,9 @@ class SlateNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.width < 1 or self.depth < 1:
             raise ConfigError(f"slate net: expected width and depth of at least 1, got {self.width} and {self.depth}")
-        check_entries(self)
 
 
 def slate_net_shapes(config: SlateNetConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:

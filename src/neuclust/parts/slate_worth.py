@@ -51,6 +51,7 @@ class SlateWorthConfig:
     flattest: float = 0.9
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.at_least < 2:
             raise ConfigError(f"slate worth: expected at_least of 2 slates or more, got {self.at_least}; 20 is usual")
         if not (self.margin >= 0 and self.floor > 0):
@@ -60,7 +61,6 @@ class SlateWorthConfig:
             )
         if not 0 < self.flattest <= 1:
             raise ConfigError(f"slate worth: expected flattest above 0 up to 1, got {self.flattest}; 0.9 is usual")
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)

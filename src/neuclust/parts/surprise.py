@@ -35,6 +35,7 @@ class DriftConfig:
     gain: float = 5.0
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not (1 <= self.shortest <= self.keep <= self.window and 1 <= self.long_keep <= self.long_window):
             raise ConfigError(
                 "drift: expected 1 <= shortest <= keep <= window and 1 <= long_keep <= long_window, got "
@@ -45,7 +46,6 @@ class DriftConfig:
                 "drift: expected a threshold above 0 or none and a long_threshold above 0, got "
                 f"{self.threshold} and {self.long_threshold}"
             )
-        check_entries(self)
 
 
 def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:

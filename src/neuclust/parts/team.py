@@ -48,6 +48,7 @@ class TeamConfig:
     options: LearnersConfig = field(default_factory=LearnersConfig)
 
     def __post_init__(self) -> None:
+        check_entries(self)
         learner_names(self.learners)
         if self.settling < 0:
             raise ConfigError(f"settling: expected a number of slates of at least 0, got {self.settling}")
@@ -55,7 +56,6 @@ class TeamConfig:
             raise ConfigError(f"prior: expected a number of nats from 0 to {MOST_PRIOR:g}, got {self.prior}")
         if not self.switching >= 0:
             raise ConfigError(f"switching: expected a number of at least 0, got {self.switching}")
-        check_entries(self)
 
 
 class Team:

@@ -36,11 +36,11 @@ class TrackerConfig:
     order: Literal["after", "before"] = "after"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not (self.weight > 0 and self.pseudo_count >= 0):
             raise ConfigError(
                 f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"
             )
-        check_entries(self)
 
 
 class ProfileTracker:
@@ -86,6 +86,15 @@ class ProfileTracker:
                 rating = self.config.disliked + (self.config.liked - self.config.disliked) * reward
                 self._sums[entry] += asked * rating
                 self._counts[entry] += asked
+
+    def moment(self) -> tuple[Tensor, Tensor, Tensor]:
+        """What `go_back` returns to."""
+        return self._ids, self._sums.clone(), self._counts.clone()
+
+    def go_back(self, moment: tuple[Tensor, Tensor, Tensor]) -> None:
+        """Forget what was observed since."""
+        self._ids, self._sums, self._counts = moment
+        self._view = None
 
     def _entry(self, arm: int, shown: Tensor) -> int:
         """The arm's row, created from the profile the round shows when it is new."""

@@ -17,6 +17,9 @@ TINY = 1e-3
 class LearningWatch:
     """What is said of one policy's rewards and trainings, each thing once; nothing of it is learned or saved.
 
+    `see` and `trained` only note; a policy calls `speak` as the last line of its `update`, so that a warning that was
+    turned into an error finds the slate learned.
+
     Every reward is legal. The models start at 0 and explore by bonuses of the size of rewards from 0 to 1: far smaller
     rewards drown in them, negative ones make whatever was never tried look best, and nets may find no way to huge ones.
     """
@@ -25,6 +28,7 @@ class LearningWatch:
         self._who = who
         self._failed, self._slates, self._largest = 0, 0, 0.0
         self._said: set[str] = set()
+        self._pending: list[str] = []
 
     def see(self, rewards: Tensor) -> None:
         """Look at the arm rewards of one slate, (K,); NaN is unseen."""
@@ -49,7 +53,12 @@ class LearningWatch:
             self._say("failed", f"{IN_A_ROW} trainings of {self._who} in a row found no step that helps: rewards reach "
                       f"{reach:g}; {advice}")  # fmt: skip
 
+    def speak(self) -> None:
+        """Give the warnings that are due."""
+        while self._pending:
+            warnings.warn(self._pending.pop(0), LearningWarning, stacklevel=3)
+
     def _say(self, what: str, sentence: str) -> None:
         if what not in self._said:
             self._said.add(what)
-            warnings.warn(sentence, LearningWarning, stacklevel=4)
+            self._pending.append(sentence)

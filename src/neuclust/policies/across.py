@@ -50,6 +50,7 @@ class AcrossConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.slate.sort_input:
             raise ConfigError(
                 "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
@@ -61,7 +62,6 @@ class AcrossConfig:
             )
         if not self.explore >= 0:
             raise ConfigError(f"explore: expected a number of at least 0, got {self.explore}")
-        check_entries(self)
 
 
 class NeUClustAcross:

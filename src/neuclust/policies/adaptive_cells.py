@@ -39,12 +39,12 @@ class AdaptiveCellConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.horizon < 1 or any(v is not None and not v > 0 for v in (self.v1, self.v2, self.rho)):
             raise ConfigError(
                 "expected horizon of at least 1 and positive v1, v2 and rho (or none), got "
                 f"{self.horizon}, {self.v1}, {self.v2} and {self.rho}"
             )
-        check_entries(self)
 
 
 class AdaptiveCellUCB:

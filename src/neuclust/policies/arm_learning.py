@@ -26,6 +26,7 @@ def learn_arms(policy: HasArms, round: Round, slate: Slate, feedback: Feedback) 
     check_feedback(round, slate, feedback)
     policy.arms.observe(round, slate, feedback)
     policy.arms.train()
+    policy.arms.watch.speak()
 
 
 def arm_state(policy: HasArms) -> dict[str, Tensor]:

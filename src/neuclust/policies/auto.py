@@ -48,6 +48,7 @@ class ExploringConfig:
     rival: float = 0.5
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not (0 <= self.eps0 <= 1 and 0 <= self.rival <= 1 and self.epsc >= 0 and self.power >= 0):
             raise ConfigError(
                 "exploring: expected eps0 and rival from 0 to 1, epsc and power of at least 0, got "
@@ -55,7 +56,6 @@ class ExploringConfig:
             )
         if not self.least_lift > 0:
             raise ConfigError(f"exploring.least_lift: expected a number above 0, got {self.least_lift}")
-        check_entries(self)
 
     def chance(self, level: float, lift: float, t: int) -> float:
         """ε for r̄ = `level` at slate t = 1, 2, …"""
@@ -87,12 +87,12 @@ class AutoConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not (self.penalty >= 0 and self.temperature > 0 and self.claims >= 0):
             raise ConfigError(
                 "auto: expected penalty and claims of at least 0 and temperature > 0, got "
                 f"{self.penalty}, {self.claims} and {self.temperature}"
             )
-        check_entries(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +238,7 @@ class Auto:
         check_round(round, self.dim, self.slate_size)
         check_feedback(round, slate, feedback)
         seen = ~torch.isnan(feedback.arm_rewards)
-        rewards = feedback.arm_rewards[seen].to(torch.float64)
+        rewards = feedback.arm_rewards[seen]
         if bool(((rewards < 0) | (rewards > 1)).any()):
             worst = float(rewards[(rewards - 0.5).abs().argmax()])
             raise DataError(
@@ -246,11 +246,17 @@ class Auto:
                 f"{worst:g}; divide rewards by the largest there can be"
             )
         self.watch.see(rewards)
-        team = self._team_for(round) if len(rewards) else None
+        if len(rewards):
+            self._learn(round, slate, feedback, seen)
+        self.watch.speak()
+
+    def _learn(self, round: Round, slate: Slate, feedback: Feedback, seen: Tensor) -> None:
+        """Take in the arms whose rewards were `seen`, (K,) bool."""
+        team = self._team_for(round)
         if team is None:
             return
         self.team, self._looked_at = team, None
-        contexts = _contexts(round, slate.positions[seen])
+        contexts, rewards = _contexts(round, slate.positions[seen]), feedback.arm_rewards[seen]
         team.absorb(contexts, rewards, None if slate.blind is None else slate.blind[seen])
         if team.blocks.places is not None:
             labels = team.blocks.places.labels(team.blocks.scaled(contexts))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round, known_arms
 from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
 from neuclust.parts.state import take_whole
 from neuclust.parts.ties import tie_rank
@@ -47,6 +47,7 @@ class ClusterOracle:
         catalogue: tuple[Tensor, Tensor] | None = None,
     ) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        catalogue = None if catalogue is None else known_arms(catalogue, dim, "catalogue")
         self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, clusterer, catalogue)
         self._means, self._value = means, value
 

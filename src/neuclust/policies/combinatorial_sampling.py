@@ -36,9 +36,9 @@ class CombinatorialSamplingConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.samples is not None and self.samples < 1:
             raise ConfigError(f"samples: expected at least 1, or none for the formula, got {self.samples}")
-        check_entries(self)
 
 
 def samples_needed(slate_size: int) -> int:

@@ -28,9 +28,9 @@ class CountConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.bonus >= 0:
             raise ConfigError(f"bonus: expected a number of at least 0, got {self.bonus}")
-        check_entries(self)
 
 
 class CountUCB:

@@ -37,11 +37,11 @@ class CubeConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.horizon < 1 or not self.smoothness > 0:
             raise ConfigError(
                 f"expected horizon of at least 1 and smoothness above 0, got {self.horizon} and {self.smoothness}"
             )
-        check_entries(self)
 
 
 def parts_per_axis(horizon: int, smoothness: float, dim: int) -> int:

@@ -34,9 +34,9 @@ class EpsilonGreedyConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.exploration >= 0:
             raise ConfigError(f"exploration: expected a number of at least 0, got {self.exploration}")
-        check_entries(self)
 
 
 class EpsilonGreedy:

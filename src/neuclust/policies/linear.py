@@ -14,7 +14,7 @@ from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
-from neuclust.kernels.widths import refactored, woodbury_
+from neuclust.kernels.widths import add_products_, refactored, woodbury_
 from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.parts.state import Shape, take, take_count
 from neuclust.parts.ties import tie_rank
@@ -34,11 +34,11 @@ class LinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.alpha >= 0 or self.refresh < 1:
             raise ConfigError(f"expected alpha >= 0 and refresh >= 1, got {self.alpha} and {self.refresh}")
-        check_entries(self)
 
 
 class SharedLinUCB:
@@ -74,17 +74,18 @@ class SharedLinUCB:
         x, columns = self._encode(round, contexts_at(round, slate.positions))
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
-            self._learn(x[seen], columns, feedback.arm_rewards[seen].to(torch.float64))
+            self._learn(x[seen], columns, feedback.arm_rewards[seen])
         self.encoder.settle(round)
-        self.watch.see(feedback.arm_rewards)
         self._updates += 1
+        self.watch.see(feedback.arm_rewards)
+        self.watch.speak()
 
     def _learn(self, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
         due = (self._updates + 1) % self.config.refresh == 0
         if due or woodbury_(self._inverse, columns, x) is None:  # all or nothing: this may be refused
             self._matrix, self._inverse, _ = refactored(self._matrix, columns, x)
         else:
-            self._matrix[columns[:, None], columns] += x.T @ x
+            add_products_(self._matrix, columns, x)
         self._moment[columns] += x.T @ rewards
 
     def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:

@@ -35,11 +35,11 @@ class ArmwiseLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.alpha >= 0:
             raise ConfigError(f"alpha: expected a number of at least 0, got {self.alpha}")
-        check_entries(self)
 
 
 class ArmwiseLinUCB:
@@ -79,6 +79,7 @@ class ArmwiseLinUCB:
                 self._shared += torch.outer(row, row)
         self.encoder.settle(round)
         self.watch.see(feedback.arm_rewards)
+        self.watch.speak()
 
     def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """Mean and s of every offered arm, (n,) each: as if never played, then those that were."""

@@ -33,11 +33,11 @@ class LinearSamplingConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if not self.ridge > 0:
             raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
         if not self.spread >= 0:
             raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
-        check_entries(self)
 
 
 class LinearTS:
@@ -81,6 +81,7 @@ class LinearTS:
         self._moment += x[seen].T @ feedback.arm_rewards[seen].to(torch.float64)
         self.encoder.settle(round)
         self.watch.see(feedback.arm_rewards)
+        self.watch.speak()
 
     def _estimate(self, factor: Tensor) -> Tensor:
         """θ̂, (d,)."""
@@ -111,6 +112,6 @@ class LinearTS:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self._matrix, self._moment = take(state, "matrix", self._matrix), take(state, "moment", self._moment)
-        self._factor = None
+        self._factor = definite_cholesky(self._matrix)
         self.encoder.load_rho(state)
         self.seed = take_whole(state, "seed")

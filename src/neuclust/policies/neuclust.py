@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError
+from neuclust.core import Feedback, Round, Slate, check_feedback, check_round, known_arms
+from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
 from neuclust.kernels.network import Factors
 from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
@@ -51,12 +51,12 @@ class NeUClustConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
             raise ConfigError(
                 f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "
                 "use covariance=slate"
             )
-        check_entries(self)
 
 
 class NeUClust:
@@ -83,6 +83,8 @@ class NeUClust:
     ) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
+        catalogue = None if catalogue is None else known_arms(catalogue, dim, "catalogue")
+        counts = None if counts is None else known_arms(counts, dim, "counts")
         self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, clusterer, catalogue)
         self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
         self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None
@@ -110,13 +112,21 @@ class NeUClust:
         check_feedback(round, slate, feedback)
         seen = self._seen(round)
         self.clusters.partition(seen, refit=self.online)  # what cannot be clustered is refused before anything changes
+        before = self.tracker.moment() if self.tracker is not None and self._moves_first else None
         taken = self._moved(round, slate, feedback) if self._moves_first else seen
-        self._observe(taken, slate, feedback)  # Z_t = Z_{t−1} + Σ_{i ∈ S_t} ĝ_i ĝ_iᵀ at θ_{t−1}; history
+        try:
+            self._observe(taken, slate, feedback)  # Z_t = Z_{t−1} + Σ_{i ∈ S_t} ĝ_i ĝ_iᵀ at θ_{t−1}; history
+        except NeuclustError:  # refused: nothing is learned
+            if self.tracker is not None and before is not None:
+                self.tracker.go_back(before)
+            raise
         self.clusters.settle(seen, refit=self.online)
         if not self._moves_first:
             self._moved(round, slate, feedback)
         self.arms.train()  # θ_t: J steps on L(θ)
         self.slates.train(self.arms.history, self.arms.predict_history(), self.arms.updates)  # Θ_t: J steps on L(Θ)
+        self.arms.watch.speak()
+        self.slates.watch.speak()
 
     @property
     def online(self) -> bool:

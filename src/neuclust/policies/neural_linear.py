@@ -34,11 +34,11 @@ class NeuralLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linear: expected a net with a hidden layer, got depth {self.net.depth}")
         if not self.spread >= 0:
             raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
-        check_entries(self)
 
 
 class NeuralLinear:
@@ -82,7 +82,8 @@ class NeuralLinear:
         rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
         self.updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
-        self.regression.learn(self.history, rows[seen], feedback.arm_rewards[seen].to(torch.float64), self.updates)
+        self.regression.learn(self.history, rows[seen], feedback.arm_rewards[seen], self.updates)
+        self.net.watch.speak()
 
     @staticmethod
     def saved_shapes(config: NeuralLinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004

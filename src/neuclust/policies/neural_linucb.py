@@ -36,13 +36,13 @@ class NeuralLinUCBConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linucb: expected a net with a hidden layer, got depth {self.net.depth}")
         if self.head == "bandit" and self.net.init == "torch-default":
             raise ConfigError("head=bandit has no bias, got net.init=torch-default; use uniform or head=own")
         if not self.ridge > 0 or not self.alpha >= 0:
             raise ConfigError(f"expected ridge > 0 and alpha >= 0, got {self.ridge} and {self.alpha}")
-        check_entries(self)
 
 
 class NeuralLinUCB:
@@ -77,10 +77,11 @@ class NeuralLinUCB:
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             features = self.net.features(self.net.inputs.at(round, slate.positions)[seen])
-            self.ridge.observe(features, feedback.arm_rewards[seen].to(torch.float64))  # first: it may refuse
+            self.ridge.observe(features, feedback.arm_rewards[seen])  # first: it may refuse
         self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
         self.updates += 1
         self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
+        self.net.watch.speak()
 
     @staticmethod
     def saved_shapes(config: NeuralLinUCBConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004

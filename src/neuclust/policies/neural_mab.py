@@ -58,13 +58,13 @@ class NeuralMABConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
+        check_entries(self)
         if self.shortcut and self.slate_kind == "plain":
             raise ConfigError("shortcut: expected slate_kind=monotone, got plain, whose greedy slate may be another")
         if self.slate_kind == "monotone" and not (self.slate.sort_input and self.slate.relu_input):
             raise ConfigError("slate: expected sort_input and relu_input, since a slate that grows has empty slots")
         if not self.epsilon >= 0:
             raise ConfigError(f"epsilon: expected a number of at least 0, got {self.epsilon}")
-        check_entries(self)
 
 
 class NeuralMAB:
@@ -120,6 +120,7 @@ class NeuralMAB:
         self.net.train(self.history, self.updates)
         if self.slates is not None:
             self.slates.train(self.history, self.net.predict(self.history.contexts.rows), self.updates)
+        self.net.watch.speak()
 
     @staticmethod
     def saved_shapes(config: NeuralMABConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:

@@ -22,6 +22,7 @@ from neuclust.report.inspect_rewards import (
     look_at_rewards,
     regrets_a_thousand,
 )
+from neuclust.report.unpaid import HARDLY
 
 ELBOW = (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 22, 26, 30, 35, 40)
 PICTURED_ARMS = 5000
@@ -159,7 +160,7 @@ def sentences(found: Inspection) -> list[str]:
         f"Best slate of {found.slate_size}: expected reward {rewards.best.min():.6f} to {rewards.best.max():.6f}, "
         f"average {rewards.best.mean():.6f}; a perfect policy still has a clipped regret of "
         f"{1000 * float((rewards.best * (1 - rewards.best)).mean()):.2f} in 1000 rounds.",
-        _verdict(regrets, rewards.static_arms if found.arms_offered is None else None),
+        _verdict(regrets, rewards.static_arms if found.arms_offered is None else None, float(rewards.best.mean())),
         f"{len(clusters.sizes)} clusters: sizes {min(clusters.sizes):,} to {max(clusters.sizes):,}; choosing within "
         f"the best single cluster costs {regrets['best cluster']:.3f} in 1000 rounds.",
     ]
@@ -212,8 +213,13 @@ def _replayed(found: Inspection, offered: tuple[int, float, int]) -> str:
     )
 
 
-def _verdict(regrets: dict[str, float], arms: tuple[int, ...] | None) -> str:
+def _verdict(regrets: dict[str, float], arms: tuple[int, ...] | None, best: float) -> str:
     """`arms` None: rounds offer different arms, so that no slate can be kept, only an order of the arms."""
+    if best < HARDLY:
+        return (
+            f"Hardly any slate can be paid: the best ones earn {best:.2g} per round, so that regret says nothing here. "
+            "--slate-reward mean or at-least-one of `neuclust run` pays for fewer rewarded arms."
+        )
     kept = "One order of the arms" if arms is None else f"One slate kept throughout (arms {', '.join(map(str, arms))})"
     start = f"{kept} loses {regrets['static']:.3f} in 1000 rounds, random slates {regrets['random']:.1f}: "
     if is_nearly_static(regrets):

@@ -151,6 +151,9 @@ def _alpha(found: Reproduction) -> list[Verdict]:
     )
     best, _ = min(points, key=lambda point: point[1].over_seeds("expected_regret").mean)
     printed = published(found.study.name, "linucb-disjoint").regret
-    beside = "" if printed is None or not found.comparable else f" The published {printed:.0f} is that of α = 1."
+    beside = ""
+    if printed is not None and found.comparable:
+        near, _ = min(points, key=lambda point: abs(point[1].over_seeds("clipped_regret").mean - printed))
+        beside = f" Nearest to the published {printed:.0f} is α = {near}."
     text = f"Expected regret by α inside the printed range 0.01 to 1: {told}. Least with α = {best}.{beside}"
     return [Verdict("K-LinUCB over the printed range of α", "finding", text)]

@@ -168,7 +168,7 @@ def _percent(share: float) -> str:
 
 
 def _linear(found: Reproduction) -> list[Verdict]:
-    linear = found.contender(PAPER, "linucb")
+    linear = found.contender(OURS, "linucb") or found.contender(PAPER, "linucb")
     rivals = [
         one
         for phase in (PAPER, OURS, AUTHORS, TUNED, GRIDS)
@@ -181,7 +181,8 @@ def _linear(found: Reproduction) -> list[Verdict]:
     gap = paired_difference(best, linear)
     reached = with_error(linear.over_seeds("expected_regret"))
     text = f"A shared linear model (linucb) has expected regret {reached} and clipped regret "
-    text += f"{with_error(linear.over_seeds('clipped_regret'))}; the best neural policy here, {best.title}, "
+    text += f"{with_error(linear.over_seeds('clipped_regret'))}; the best of NeUClust, its online variant and CN-UCB "
+    text += f"here, {best.title}, "
     text += f"{with_error(best.over_seeds('expected_regret'))}"
     if gap is None or common_seeds(best, linear) < FEW_SEEDS:
         tail = f"; fewer than {FEW_SEEDS} common seeds do not tell them apart."
