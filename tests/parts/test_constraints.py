@@ -59,7 +59,7 @@ def test_standing_constraints_speak_of_the_arms_that_are_offered() -> None:
         ({"required": (1, 1)}, "every arm id once"),
         ({"at_most": 0}, "at least 1"),
         ({"diversity_weight": -1.0}, "at least 0"),
-        ({"diversity_weight": float("nan")}, "at least 0"),
+        ({"diversity_weight": float("nan")}, "expected a finite number"),
     ],
 )
 def test_contradictions_are_refused_at_once(fields: dict[str, object], said: str) -> None:

@@ -106,5 +106,5 @@ def test_active_contexts_are_the_active_columns_of_the_contexts() -> None:
 
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.nan])
 def test_a_rho_that_is_not_positive_is_refused(rho: float) -> None:
-    with pytest.raises(ConfigError, match=r"encoder\.rho"):
+    with pytest.raises(ConfigError, match=r"encoder\.rho|EncoderConfig\.rho"):
         EncoderConfig("scale", rho=rho)
