@@ -126,5 +126,5 @@ def test_the_constant_comes_first() -> None:
 
 @pytest.mark.parametrize("change", [{"prior_variance": 0.0}, {"noise_variance": -1.0}, {"noise_variance": math.nan}])
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="expected prior_variance|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"expected prior_variance|expected a finite number"):
         BayesLinearConfig(**change)

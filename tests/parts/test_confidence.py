@@ -184,7 +184,7 @@ def test_auto_takes_the_dual_for_large_nets(dim: int, solver: str) -> None:
 
 @pytest.mark.parametrize("change", [{"ridge": 0.0}, {"ridge": -1.0}, {"ridge": math.nan}, {"refresh": 0}])
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="confidence|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"confidence|expected a finite number"):
         ConfidenceConfig(**change)
 
 

@@ -513,5 +513,5 @@ def test_members_differ_and_are_told_by_seed_and_purpose() -> None:
     ],
 )  # fmt: skip
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="index: expected|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"index: expected|expected a finite number"):
         IndexConfig(**change)

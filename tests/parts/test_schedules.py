@@ -66,7 +66,7 @@ def test_theory_refuses_a_step_outside_its_range(step: float) -> None:
 
 @pytest.mark.parametrize("change", [{"gamma": -0.1}, {"confidence": 0.0}, {"confidence": 1.0}, {"gamma": math.nan}])
 def test_impossible_settings_are_refused(change: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match="schedule|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"schedule|expected a finite number"):
         ScheduleConfig(**change)  # type: ignore[arg-type]
 
 

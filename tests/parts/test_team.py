@@ -145,7 +145,7 @@ def test_without_the_switch_weights_too_small_for_a_number_are_kept() -> None:
 
 @pytest.mark.parametrize("prior", [-1.0, 2000.0, float("nan")])
 def test_a_head_start_nobody_could_make_up_for_is_refused(prior: float) -> None:
-    with pytest.raises(ConfigError, match="from 0 to 100|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"from 0 to 100|expected a finite number"):
         TeamConfig(prior=prior)
 
 

@@ -116,5 +116,5 @@ def test_before_the_first_split_arms_are_drawn_at_random() -> None:
 
 @pytest.mark.parametrize("change", [{"horizon": 0}, {"v1": 0.0}, {"v2": -1.0}, {"rho": math.nan}])
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="expected horizon|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"expected horizon|expected a finite number"):
         AdaptiveCellConfig(**change)

@@ -73,5 +73,5 @@ def test_the_cube_is_the_same_whichever_columns_are_active() -> None:
 
 @pytest.mark.parametrize("change", [{"horizon": 0}, {"smoothness": 0.0}, {"smoothness": math.nan}])
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="expected horizon|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"expected horizon|expected a finite number"):
         CubeConfig(**change)
