@@ -80,6 +80,14 @@ def test_other_data_and_other_code_have_other_keys(tmp_path: Path, monkeypatch: 
     assert not keys & {task.key for task in tasks_of(read_spec(tmp_path / "tiny.toml"))}
 
 
+def test_the_code_version_covers_folders_inside_folders(tmp_path: Path) -> None:
+    for name in ("core.py", "parts/learners/linear.py", "data/twins/yelp.json", "report/page.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = {file.relative_to(tmp_path).as_posix() for file in tasks_module._sources(tmp_path)}
+    assert found == {"core.py", "parts/learners/linear.py", "data/twins/yelp.json"}
+
+
 def test_the_code_version_covers_what_decides_numbers_alone() -> None:
     root = Path(tasks_module.neuclust.__file__).parent
     sources = {file.relative_to(root).as_posix() for file in tasks_module._sources(root)}

@@ -121,7 +121,7 @@ def _sources(root: Path) -> Iterator[Path]:
     for pattern in _DECIDING:
         place = root / pattern
         if place.is_dir():
-            yield from (file for file in place.iterdir() if file.suffix in (".py", ".json"))
+            yield from (file for file in place.rglob("*") if file.suffix in (".py", ".json"))
         else:
             yield from root.glob(pattern)
 
