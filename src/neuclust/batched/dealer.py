@@ -117,12 +117,12 @@ class Dealer:
         self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
 
     def _show(self, round: Round) -> Shown:
+        rho = self._encoder.scale_of(round)
         if self._shown is None or self._shown.profiles is not round.profiles:
             check_round(round, self._environments[0].dim, self._environments[0].slate_size)
             first, kind_of = group_rows(round.profiles)
             columns = round.profiles[first].T.contiguous().to(self._device)
-            self._shown = Shown(round.profiles, columns, kind_of.to(self._device), self._encoder.scale_of(round))
-        rho = self._encoder.scale_of(round)
+            self._shown = Shown(round.profiles, columns, kind_of.to(self._device), rho)
         if rho != self._shown.rho:  # read from each round until one tells it
             self._shown = replace(self._shown, rho=rho)
         self._encoder.settle(round)

@@ -57,7 +57,7 @@ def sweep(
 
 
 def _say_rewards(spec: SweepSpec) -> None:
-    """Whose rewards are played, one line a problem."""
+    """Whose rewards are played, one line per problem."""
     from neuclust.experiment.plan import rewards_sentence
 
     for problem, source in zip(spec.problems, spec.rewards, strict=True):

@@ -52,7 +52,7 @@ def contenders(
 
     def tighten(rows: Integers, floor: float, early: bool = False) -> None:
         factors = scaled(layer_factors(net, torch.from_numpy(contexts.dense(rows))), scale)
-        # what is left a bound ends below the floor after its own slack, however far its mean lies below
+        # a bound that is not made exact must end below the floor after its own slack, which grows with |f|
         margin = SLACK * (abs(floor) + np.abs(means[rows]) + 1) if np.isfinite(floor) else 0.0
         cutoff = torch.from_numpy((floor - margin - means[rows]) / gamma)
         width, exact = confidence.narrow(factors, columns, cutoff, early)

@@ -183,7 +183,7 @@ class NetInputs:
         return out
 
     def _encode(self, round: Round, z: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(z.to(torch.float64), round.active, self.encoder.scale_of(round))
+        x, columns = self.encoder.encode(z, round.active, self.encoder.scale_of(round))
         blocks = [x]
         if self.config.pooled:
             blocks.append(pooled(x, masked=round.query is not None))

@@ -30,7 +30,7 @@ class KeyedMeans:
     def observe(self, keys: Tensor, rewards: Tensor) -> None:
         """Count one reward for each key (k,), NaN ones not."""
         seen = ~torch.isnan(rewards)
-        new = rewards[seen].to(torch.float64)
+        new = rewards[seen]
         merged, place = torch.unique(torch.cat([self._keys, keys[seen]]), return_inverse=True)
         counts = torch.cat([self._counts, torch.ones_like(new)])
         zeros = torch.zeros(len(merged), dtype=torch.float64)

@@ -157,7 +157,7 @@ class NeUClustAcross:
         hard = torch.nn.functional.one_hot(category).to(torch.float64)
         if not (self.config.assembly.soft and own):
             return hard
-        points = (seen.contexts if self.config.clustering.on == "masked" else seen.profiles).to(torch.float64)
+        points = seen.contexts if self.config.clustering.on == "masked" else seen.profiles
         centroids = hard.T @ points / hard.sum(0).unsqueeze(1)
         return responsibilities(points, centroids, labels=category)
 

@@ -82,7 +82,7 @@ class AdaptiveCellUCB:
         leaves = self._leaves(round, contexts_at(round, slate.positions))
         self.encoder.settle(round)
         seen = ~torch.isnan(feedback.arm_rewards)
-        self.tree.observe(leaves[seen], feedback.arm_rewards[seen].to(torch.float64))
+        self.tree.observe(leaves[seen], feedback.arm_rewards[seen])
         played = torch.unique(leaves[seen])
         depth, counts, _ = self.tree.statistics(played)
         for leaf in played[self._radius(counts) <= self._diameter(depth)].tolist():
@@ -110,7 +110,7 @@ class AdaptiveCellUCB:
         return self._v1 * self._shrink**depth
 
     def _leaves(self, round: Round, contexts: Tensor) -> Tensor:
-        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
+        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
         return self.tree.leaves(x, columns)
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -364,7 +364,7 @@ def _kth_largest(values: Tensor, k: int) -> float:
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:
     """z of the given arms with all columns: (k,) -> (k, d)."""
-    given = contexts_at(round, positions).to(torch.float64)
+    given = contexts_at(round, positions)
     full = given.new_zeros(len(given), round.profiles.shape[1])
     full[:, round.active] = given
     return full

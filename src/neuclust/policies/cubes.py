@@ -100,7 +100,7 @@ class CubeBandit:
 
     def _names(self, round: Round, contexts: Tensor) -> Tensor:
         """The name of each context's cube, (n,) int64; sums wrap around."""
-        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
+        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
         coordinates = (x * self._parts).floor()
         if self.config.clip:
             coordinates = coordinates.clamp(0, self._parts - 1)

@@ -105,14 +105,14 @@ class ArmwiseLinUCB:
         return inverse @ self.own.theta_sum, inverse
 
     def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
-        return self._shortish(x / math.sqrt(self.config.ridge)), columns
+        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
+        return self._bounded(x / math.sqrt(self.config.ridge)), columns
 
     def _full(self, round: Round, contexts: Tensor) -> Tensor:
-        x = self.encoder.full(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
-        return self._shortish(x / math.sqrt(self.config.ridge))
+        x = self.encoder.full(contexts, round.active, self.encoder.scale_of(round))
+        return self._bounded(x / math.sqrt(self.config.ridge))
 
-    def _shortish(self, x: Tensor) -> Tensor:
+    def _bounded(self, x: Tensor) -> Tensor:
         """Contexts, refused where the ridge is too small beside them to be told from rounding."""
         longest = float(torch.linalg.vector_norm(x, dim=1).max()) if len(x) else 0.0
         if not longest <= LONGEST:

@@ -78,7 +78,7 @@ class LinearTS:
         matrix = self._matrix + x[seen].T @ x[seen]
         self._factor = definite_cholesky(matrix)  # what the next select needs; nothing is learned where it is refused
         self._matrix = matrix
-        self._moment += x[seen].T @ feedback.arm_rewards[seen].to(torch.float64)
+        self._moment += x[seen].T @ feedback.arm_rewards[seen]
         self.encoder.settle(round)
         self.watch.see(feedback.arm_rewards)
         self.watch.speak()
@@ -95,10 +95,10 @@ class LinearTS:
         return drawn
 
     def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        return self.encoder.encode(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
+        return self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
 
     def _full(self, round: Round, contexts: Tensor) -> Tensor:
-        return self.encoder.full(contexts.to(torch.float64), round.active, self.encoder.scale_of(round))
+        return self.encoder.full(contexts, round.active, self.encoder.scale_of(round))
 
     @staticmethod
     def saved_shapes(config: LinearSamplingConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004

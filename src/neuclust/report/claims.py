@@ -1,4 +1,4 @@
-"""A verdict: a claim, the answer the records give and the numbers it rests on; and when a difference may be told."""
+"""A claim about the paper with the answer the records give, and when an order may be told from chance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answer = Literal["reproduces", "does not reproduce", "cannot be told", "finding"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class JudgedClaim:
     """A claim, the answer the records give, and the sentence with the numbers."""
 
     claim: str

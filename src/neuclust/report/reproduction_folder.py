@@ -16,7 +16,7 @@ from typing import Any
 
 from neuclust.experiment.records import write_text
 from neuclust.experiment.reproduction import OURS, TUNED
-from neuclust.report.claims import Verdict
+from neuclust.report.claims import JudgedClaim
 from neuclust.report.columns import Picture
 from neuclust.report.figures import save_figure
 from neuclust.report.folder import sections
@@ -73,7 +73,7 @@ def _write_picture(picture: Picture, folder: Path) -> Sequence[Path]:
     return svg, png
 
 
-def summary_json(found: Reproduction, answers: Sequence[Verdict]) -> dict[str, Any]:
+def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[str, Any]:
     """Every number of the page under names that stay."""
     return {
         "schema": SCHEMA,

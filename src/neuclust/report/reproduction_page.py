@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from neuclust.experiment.reproduction import OURS, PHASE_TITLES, TUNED, YARDSTICKS
-from neuclust.report.claims import Verdict
+from neuclust.report.claims import JudgedClaim
 from neuclust.report.columns import Picture
 from neuclust.report.html import Section, document, failures_html, figure_html, section_content
 from neuclust.report.provenance import page_versions, run_versions
@@ -33,7 +33,7 @@ def page_title(found: Reproduction) -> str:
 
 
 def reproduction_page(
-    found: Reproduction, verdicts: Sequence[Verdict], figures: Sequence[Picture], sections: Mapping[str, Section]
+    found: Reproduction, verdicts: Sequence[JudgedClaim], figures: Sequence[Picture], sections: Mapping[str, Section]
 ) -> str:
     """The whole HTML document; `sections` are tables of all policies by phase."""
     title = page_title(found)
@@ -90,7 +90,7 @@ def _partial(found: Reproduction) -> str:
     return "".join(f"<p>{_prose(line)}</p>" for line in lines)
 
 
-def _verdicts(found: Sequence[Verdict]) -> str:
+def _verdicts(found: Sequence[JudgedClaim]) -> str:
     rows = "".join(
         f'<tr><th scope="row">{escape(each.claim)}</th>'
         f'<td class="words">{MARKS[each.answer]} {escape(each.answer)}</td>'

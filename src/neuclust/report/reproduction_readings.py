@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from neuclust.experiment.reproduction import PRINTED_ALPHAS, READINGS, WITHOUT_SLATE_NET, Reading
-from neuclust.report.claims import Verdict, common_seeds, order_evidence, order_verdict
+from neuclust.report.claims import JudgedClaim, common_seeds, order_evidence, order_verdict
 from neuclust.report.groups import Contender, Estimate
 from neuclust.report.published import published
 from neuclust.report.reproduction import Reproduction
@@ -31,7 +31,7 @@ class Order:
         return sum(run.expected_regret < theirs[run.seed] for run in self.ours.runs if run.seed in theirs)
 
 
-def reading_verdicts(found: Reproduction) -> list[Verdict]:
+def reading_verdicts(found: Reproduction) -> list[JudgedClaim]:
     """The order under every reading played, what it turns on, what F does to it, and α of K-LinUCB."""
     orders = reading_orders(found)
     return [*(_order(order) for order in orders), *_turns_on_the_start(orders), *_part_of_f(found), *_alpha(found)]
@@ -92,13 +92,13 @@ def reading_title(reading: Reading) -> str:
     return ", ".join([reading.preset, *short])
 
 
-def _order(order: Order) -> Verdict:
+def _order(order: Order) -> JudgedClaim:
     claim = f"NeUClust has less regret than CN-UCB (reading {reading_title(order.reading)}: {order.reading.words})"
     evidence = order_evidence(order.ours, order.theirs, order.gap, order.pairs)
-    return Verdict(claim, order_verdict(order.gap, order.pairs), evidence)
+    return JudgedClaim(claim, order_verdict(order.gap, order.pairs), evidence)
 
 
-def _turns_on_the_start(orders: Sequence[Order]) -> list[Verdict]:
+def _turns_on_the_start(orders: Sequence[Order]) -> list[JudgedClaim]:
     """Ahead or level where f(·; θ_0) = 0, behind where it is not."""
     kinds = {zero: [order for order in orders if order.reading.starts_at_zero is zero] for zero in (True, False)}
     if not all(kinds.values()) or min(order.pairs for order in orders) < FEW_SEEDS:
@@ -111,14 +111,14 @@ def _turns_on_the_start(orders: Sequence[Order]) -> list[Verdict]:
     )
     turns = not behind[True] and len(behind[False]) == len(kinds[False])
     claim = "The order turns on the start of the net" if turns else "The start of the net is not all that decides"
-    return [Verdict(claim, "finding", f"{counts}. Paired differences: {told}.")]
+    return [JudgedClaim(claim, "finding", f"{counts}. Paired differences: {told}.")]
 
 
 def _is_behind(order: Order) -> bool:
     return order.gap.mean > 0 and not is_within_noise(order.gap)
 
 
-def _part_of_f(found: Reproduction) -> list[Verdict]:
+def _part_of_f(found: Reproduction) -> list[JudgedClaim]:
     """NeUClust with F minus NeUClust without it, reading by reading."""
     told = []
     for reading in found.study.readings:
@@ -131,10 +131,12 @@ def _part_of_f(found: Reproduction) -> list[Verdict]:
         told.append(f"{reading_title(reading)} {with_error(gap, sign=True)} (without F {regret}): {word}")
     if not told:
         return []
-    return [Verdict("What F does", "finding", f"Expected regret with F minus without it, paired: {'; '.join(told)}.")]
+    return [
+        JudgedClaim("What F does", "finding", f"Expected regret with F minus without it, paired: {'; '.join(told)}.")
+    ]
 
 
-def _alpha(found: Reproduction) -> list[Verdict]:
+def _alpha(found: Reproduction) -> list[JudgedClaim]:
     """K-LinUCB over the printed range of α."""
     points = [
         (alpha, one)
@@ -156,4 +158,4 @@ def _alpha(found: Reproduction) -> list[Verdict]:
         near, _ = min(points, key=lambda point: abs(point[1].over_seeds("clipped_regret").mean - printed))
         beside = f" Nearest to the published {printed:.0f} is α = {near}."
     text = f"Expected regret by α inside the printed range 0.01 to 1: {told}. Least with α = {best}.{beside}"
-    return [Verdict("K-LinUCB over the printed range of α", "finding", text)]
+    return [JudgedClaim("K-LinUCB over the printed range of α", "finding", text)]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from neuclust.experiment.reproduction import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
-from neuclust.report.claims import Answer, Verdict, common_seeds, order_evidence, order_verdict
+from neuclust.report.claims import Answer, JudgedClaim, common_seeds, order_evidence, order_verdict
 from neuclust.report.groups import Contender, Estimate, estimate
 from neuclust.report.published import NAMES, SCRIPTS, SCRIPTS_AT, published
 from neuclust.report.reproduction import Reproduction, Row, cluster_points, inferred_regret, table_rows
@@ -16,16 +16,16 @@ from neuclust.report.tables import FEW_SEEDS, NOISE, is_within_noise, number, pa
 NEARLY_NOTHING = 0.01  # of the regret of random slates
 
 
-def verdicts(found: Reproduction) -> list[Verdict]:
+def verdicts(found: Reproduction) -> list[JudgedClaim]:
     """All that these records can say; a question they do not touch is left out."""
-    makers: tuple[Callable[[Reproduction], Sequence[Verdict]], ...] = (
+    makers: tuple[Callable[[Reproduction], Sequence[JudgedClaim]], ...] = (
         reading_verdicts, _orders, _scripts, _sizes, _own_designs, _floor, _static, _linear, _random, _clusters,
         _elbow, _times,
     )  # fmt: skip
     return [verdict for make in makers for verdict in make(found)]
 
 
-def _orders(found: Reproduction) -> list[Verdict]:
+def _orders(found: Reproduction) -> list[JudgedClaim]:
     """The order in every phase; where readings were played, they speak for the paper's settings, by name."""
     made = []
     for phase in (*(() if reading_orders(found) else (PAPER,)), AUTHORS, GRIDS, TUNED, OURS):
@@ -34,11 +34,11 @@ def _orders(found: Reproduction) -> list[Verdict]:
             continue
         pairs = common_seeds(ours, theirs)
         claim = f"NeUClust has less regret than CN-UCB ({PHASE_TITLES[phase]}: {ours.title}, {theirs.title})"
-        made.append(Verdict(claim, order_verdict(gap, pairs), order_evidence(ours, theirs, gap, pairs)))
+        made.append(JudgedClaim(claim, order_verdict(gap, pairs), order_evidence(ours, theirs, gap, pairs)))
     return made
 
 
-def _scripts(found: Reproduction) -> list[Verdict]:
+def _scripts(found: Reproduction) -> list[JudgedClaim]:
     """What the authors' own scripts gave belongs beside any word on the order; too few runs for a verdict."""
     runs = SCRIPTS[found.study.name]
     if not runs or not (_orders(found) or reading_orders(found)):
@@ -50,7 +50,7 @@ def _scripts(found: Reproduction) -> list[Verdict]:
         f"({len(runs['neuclust'])} runs), CN-UCB {with_error(theirs)} ({len(runs['cn-ucb'])} runs), difference "
         f"{with_error(gap, sign=True)}, not paired. Noted earlier, not played for this page."
     )
-    return [Verdict("The order under the authors' own scripts", "finding", evidence)]
+    return [JudgedClaim("The order under the authors' own scripts", "finding", evidence)]
 
 
 def printed_error(regret: float, rounds: int, runs: int) -> float:
@@ -69,7 +69,7 @@ def size_verdict(measured: Estimate, runs: int, printed: float, error: float) ->
 OWN_DESIGNS = ("neural-mab",)  # our reading of one sentence of the paper: its numbers say nothing about theirs
 
 
-def _sizes(found: Reproduction) -> list[Verdict]:
+def _sizes(found: Reproduction) -> list[JudgedClaim]:
     if not found.comparable:
         return []
     return [
@@ -88,7 +88,7 @@ def _judges_size(found: Reproduction, row: Row) -> bool:
     return row.protocol in (READINGS, AUTHORS)
 
 
-def _size(found: Reproduction, row: Row, printed: float, measured: Contender) -> Verdict:
+def _size(found: Reproduction, row: Row, printed: float, measured: Contender) -> JudgedClaim:
     clipped = measured.over_seeds("clipped_regret")
     error = printed_error(printed, found.rounds, found.study.runs)
     behind = inferred_regret(found, row)
@@ -98,7 +98,7 @@ def _size(found: Reproduction, row: Row, printed: float, measured: Contender) ->
         f"{0.0 if behind is None else behind:.1f} behind the published number."
     )
     claim = f"{row.name} has a clipped regret of {printed:.0f} ({_reading_of(found, row)})"
-    return Verdict(claim, size_verdict(clipped, len(measured.runs), printed, error), evidence)
+    return JudgedClaim(claim, size_verdict(clipped, len(measured.runs), printed, error), evidence)
 
 
 # What a setting means where the name of its preset does not say it.
@@ -119,7 +119,7 @@ def _reading_of(found: Reproduction, row: Row) -> str:
     return f"{PHASE_TITLES[row.protocol]}: {meaning}"
 
 
-def _own_designs(found: Reproduction) -> list[Verdict]:
+def _own_designs(found: Reproduction) -> list[JudgedClaim]:
     """Policies whose description in the paper is one sentence: our design beside the published number."""
     made = []
     for row in table_rows(found):
@@ -130,11 +130,11 @@ def _own_designs(found: Reproduction) -> list[Verdict]:
                 "authors' script is another algorithm, one linear layer without exploration, so that neither agreement "
                 "nor difference says anything about the published number."
             )
-            made.append(Verdict(f"{row.name} in our own design", "finding", text))
+            made.append(JudgedClaim(f"{row.name} in our own design", "finding", text))
     return made
 
 
-def _floor(found: Reproduction) -> list[Verdict]:
+def _floor(found: Reproduction) -> list[JudgedClaim]:
     run = next((run for runs in found.runs.values() for run in runs), None)
     if run is None:
         return []
@@ -146,10 +146,10 @@ def _floor(found: Reproduction) -> list[Verdict]:
     if best is not None and found.comparable:
         share = run.clipped_floor / best
         text += f" That is {share:.0%} of the {best:.0f} published for NeUClust."
-    return [Verdict("The floor of the published metric", "finding", text)]
+    return [JudgedClaim("The floor of the published metric", "finding", text)]
 
 
-def _static(found: Reproduction) -> list[Verdict]:
+def _static(found: Reproduction) -> list[JudgedClaim]:
     fixed, random = found.contender(PAPER, "static"), found.contender(PAPER, "uniform")
     if fixed is None or random is None or common_seeds(fixed, random) < FEW_SEEDS:
         return []
@@ -160,14 +160,14 @@ def _static(found: Reproduction) -> list[Verdict]:
         f"One fixed slate for all rounds, chosen with knowledge of the means, has expected regret {number(lost)}, "
         f"{_percent(share)} of the {number(all_of_it)} of random slates: {word} to play this problem well."
     )
-    return [Verdict("One fixed slate, without contexts", "finding", text)]
+    return [JudgedClaim("One fixed slate, without contexts", "finding", text)]
 
 
 def _percent(share: float) -> str:
     return f"{share:.2%}" if share >= 0.0001 or share == 0.0 else "less than 0.01%"
 
 
-def _linear(found: Reproduction) -> list[Verdict]:
+def _linear(found: Reproduction) -> list[JudgedClaim]:
     linear = found.contender(OURS, "linucb") or found.contender(PAPER, "linucb")
     rivals = [
         one
@@ -191,10 +191,10 @@ def _linear(found: Reproduction) -> list[Verdict]:
     else:
         word = "less" if gap.mean < 0 else "more"
         tail = f"; paired difference to linucb {with_error(gap, sign=True)}: {word} regret than the linear model."
-    return [Verdict("A shared linear model, without a network", "finding", text + tail)]
+    return [JudgedClaim("A shared linear model, without a network", "finding", text + tail)]
 
 
-def _random(found: Reproduction) -> list[Verdict]:
+def _random(found: Reproduction) -> list[JudgedClaim]:
     """CC-MAB's printed regret is that of random slates."""
     cubes, random = found.contender(PAPER, "cc-mab"), found.contender(PAPER, "uniform")
     gap = None if cubes is None or random is None else paired_difference(cubes, random)
@@ -207,10 +207,10 @@ def _random(found: Reproduction) -> list[Verdict]:
         f"CC-MAB has expected regret {one}, random slates {other}; paired difference {with_error(gap, sign=True)}: "
         f"{word} than random in {found.rounds} rounds."
     )
-    return [Verdict("CC-MAB, contexts scaled into [0, 1], beside random slates", "finding", text)]
+    return [JudgedClaim("CC-MAB, contexts scaled into [0, 1], beside random slates", "finding", text)]
 
 
-def _clusters(found: Reproduction) -> list[Verdict]:
+def _clusters(found: Reproduction) -> list[JudgedClaim]:
     points = cluster_points(found, "neuclust")
     chosen = dict(points).get(found.study.clusters)
     if chosen is None or len(points) < 2:
@@ -220,15 +220,15 @@ def _clusters(found: Reproduction) -> list[Verdict]:
     listed = ", ".join(f"{number_of}: {number(one.over_seeds('expected_regret').mean)}" for number_of, one in points)
     if best is chosen:
         answer, text = _best_of(points, chosen)
-        return [Verdict(claim, answer, f"Expected regret by number of clusters: {listed}. {text}")]
+        return [JudgedClaim(claim, answer, f"Expected regret by number of clusters: {listed}. {text}")]
     gap = paired_difference(chosen, best)
     few, listed = common_seeds(chosen, best) < FEW_SEEDS, f"Expected regret by number of clusters: {listed}."
     text = f"{listed} Least with {count}" + ("" if gap is None else f", paired difference {with_error(gap, sign=True)}")
     if gap is None or few:
-        return [Verdict(claim, "cannot be told", f"{text}, from fewer than {FEW_SEEDS} seeds.")]
+        return [JudgedClaim(claim, "cannot be told", f"{text}, from fewer than {FEW_SEEDS} seeds.")]
     if is_within_noise(gap):
-        return [Verdict(claim, "cannot be told", f"{text}, which these seeds cannot tell from chance.")]
-    return [Verdict(claim, "does not reproduce", f"{text}, more than chance explains.")]
+        return [JudgedClaim(claim, "cannot be told", f"{text}, which these seeds cannot tell from chance.")]
+    return [JudgedClaim(claim, "does not reproduce", f"{text}, more than chance explains.")]
 
 
 def _best_of(points: Sequence[tuple[int, Contender]], chosen: Contender) -> tuple[Answer, str]:
@@ -240,7 +240,7 @@ def _best_of(points: Sequence[tuple[int, Contender]], chosen: Contender) -> tupl
     return "cannot be told", "It has the least, but not by more than chance explains."
 
 
-def _elbow(found: Reproduction) -> list[Verdict]:
+def _elbow(found: Reproduction) -> list[JudgedClaim]:
     if len(found.elbow) < 3:
         return []
     corner = elbow_corner(found.elbow)
@@ -251,7 +251,7 @@ def _elbow(found: Reproduction) -> list[Verdict]:
         f"The curve bends most at {corner} clusters (the point furthest below the line between its ends), where "
         f"{squares[corner] / found.elbow[0][1]:.0%} of the sum of squares with {found.elbow[0][0]} is left{at_chosen}."
     )
-    return [Verdict("The elbow", "finding", text)]
+    return [JudgedClaim("The elbow", "finding", text)]
 
 
 def elbow_corner(curve: Sequence[tuple[int, float]]) -> int:
@@ -265,7 +265,7 @@ def elbow_corner(curve: Sequence[tuple[int, float]]) -> int:
     return max(curve, key=below)[0]
 
 
-def _times(found: Reproduction) -> list[Verdict]:
+def _times(found: Reproduction) -> list[JudgedClaim]:
     if not found.comparable:
         return []
     rows = [
@@ -274,7 +274,7 @@ def _times(found: Reproduction) -> list[Verdict]:
         if row.measured is not None and row.published.seconds is not None and row.protocol == PAPER
     ]
     return [
-        Verdict(
+        JudgedClaim(
             f"Time of {NAMES[row.policy]}, published: {row.published.seconds:,.0f} s",
             "finding",
             f"{seconds:.1f} s a run here, on other hardware: {(row.published.seconds or 0) / seconds:,.0f} times less.",
