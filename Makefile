@@ -27,7 +27,7 @@ bench: $(STAMP)
 
 soak: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m soak --timeout=7200 --counts docs/records/reliability.json
-	$(BIN)/python -m benchmarks.reliability_page
+	$(BIN)/python -m tools.reliability_page
 
 venv: $(STAMP)
 

@@ -23,8 +23,8 @@ from typing import Any
 import torch
 
 from benchmarks.movielens_problem import movielens_file
-from neuclust.batched import BatchRun, run_batch, trace_batch
-from neuclust.batched.runner import usable_device
+from neuclust.experiment.engines.device import BatchRun, run_batch, trace_batch
+from neuclust.experiment.engines.device.runner import usable_device
 from neuclust.experiment.plan import Problem, open_problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel

@@ -52,10 +52,10 @@ def measured(kind: str, arms: int, rounds: int, repeats: int) -> str:
     from neuclust.core import Round
     from neuclust.environments.profiles import tanh_affinity
     from neuclust.environments.slates import SlateEnvironment
-    from neuclust.parts.clustering import nearest
     from neuclust.policies.neuclust import NeUClust
     from neuclust.presets import policy_config
     from neuclust.randomness import stream
+    from neuclust.slates.clustering import nearest
 
     rng = stream(0, "million arms")
     profiles = torch.from_numpy(0.5 + 4.5 * rng.random((arms, DIM)))

@@ -21,10 +21,10 @@ from torch import Tensor
 
 from benchmarks.tables import one_thread
 from neuclust.core import Feedback, Round, Slate
-from neuclust.parts.clustering import nearest
 from neuclust.policies.neuclust import NeUClust
 from neuclust.presets import policy_config
 from neuclust.randomness import stream
+from neuclust.slates.clustering import nearest
 
 ACTIVE, CLUSTERS, REPEATS = 3, 22, 5
 AXES = ["arms", "rounds", "parameters", "slate size"]

@@ -78,7 +78,7 @@ def regions(policy: object, round: object) -> int:
     from neuclust.core import Round
     from neuclust.kernels.network import augment, restrict
     from neuclust.kernels.regions import find_regions, group_rows
-    from neuclust.parts.encoder import active_contexts
+    from neuclust.models.encoder import active_contexts
     from neuclust.policies.neuclust import NeUClust
 
     assert isinstance(policy, NeUClust)

@@ -13,10 +13,10 @@ import pytest
 
 from neuclust.configuration import from_mapping, keys, resolve, with_setting
 from neuclust.errors import ConfigError
-from neuclust.parts.arm_model import NetworkConfig
-from neuclust.parts.clustering import ClusteringConfig
-from neuclust.parts.confidence import ConfidenceConfig
+from neuclust.models.arm_model import NetworkConfig
+from neuclust.models.confidence import ConfidenceConfig
 from neuclust.presets import POLICIES
+from neuclust.slates.clustering import ClusteringConfig
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,17 @@ from typing import Any
 
 
 class NeuclustError(Exception):
-    """Root of the errors neuclust raises on purpose; `exit_code` is what the command line returns."""
+    """Root of the errors neuclust raises on purpose; `exit_code` is what the command line returns.
+
+    `field` names the argument, setting or column that was refused, where there is one. The text begins with it, and
+    the command line puts its own option of that name in its place.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str, *, field: str | None = None) -> None:
+        super().__init__(message if field is None else f"{field}: {message}")
+        self.message, self.field = message, field
 
 
 class ConfigError(NeuclustError):

@@ -7,14 +7,12 @@ at which a save takes the place of an earlier one (docs/decisions/0014-saved-sta
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import stat
-import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from numbers import Integral, Real
 from pathlib import Path
@@ -23,11 +21,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from neuclust.errors import SaveError, not_written
-
-try:
-    import fcntl
-except ImportError:  # no locks on this system: two processes must not save to one folder at once
-    fcntl = None  # type: ignore[assignment]
+from neuclust.files import locked, sync, sync_folder
 
 FORMAT = 2
 UNCHECKED = 1  # the earlier format, without checksums: still read
@@ -37,7 +31,6 @@ CHECKSUM = "checksum"  # manifest entry: sha256 of the tensors' file and of the 
 MARK = {"neuclust": str(FORMAT)}  # inside the tensors' file: a manifest without checksums does not belong to it
 
 MOST_MANIFEST = 1 << 24  # bytes; real ones have some thousands
-PATIENCE = 60.0  # seconds to wait for another process that saves to the folder or loads from it
 
 
 class Saveable(Protocol):
@@ -78,7 +71,7 @@ def write_state(directory: Path, manifest: Mapping[str, Any], state: Mapping[str
         _check_target(directory)
         made = _made(directory)
         try:
-            with _locked(directory, exclusive=True):
+            with locked(directory, exclusive=True):
                 _check_target(directory)
                 _replace(directory, text, tensors)
         except BaseException:
@@ -143,7 +136,7 @@ def _made(directory: Path) -> bool:
         directory.mkdir()
     except FileExistsError:
         return False
-    _sync_folder(directory.parent)
+    sync_folder(directory.parent)
     return True
 
 
@@ -157,16 +150,16 @@ def _replace(directory: Path, text: bytes, tensors: bytes) -> None:
     try:
         _write(directory / NEXT_TENSORS, tensors)
         _write(directory / NEXT_MANIFEST, text)
-        _sync_folder(directory)
+        sync_folder(directory)
         os.replace(directory / NEXT_MANIFEST, directory / MANIFEST)
     except BaseException:
         with contextlib.suppress(OSError):
             _finish(directory)  # an interrupt may come when the manifest is in place already
         raise
-    _sync_folder(directory)  # first: no power cut may bring the earlier manifest back without its tensors
+    sync_folder(directory)  # first: no power cut may bring the earlier manifest back without its tensors
     with contextlib.suppress(OSError):  # saved already: readers know the scratch name, and the next save ends this
         os.replace(directory / NEXT_TENSORS, directory / TENSORS)
-        _sync_folder(directory)
+        sync_folder(directory)
 
 
 def _finish(directory: Path) -> None:
@@ -176,7 +169,7 @@ def _finish(directory: Path) -> None:
     """
     if (directory / NEXT_TENSORS).exists() and _wanted(directory) == _digest_of(directory / NEXT_TENSORS):
         os.replace(directory / NEXT_TENSORS, directory / TENSORS)
-        _sync_folder(directory)  # before the scratch name is used again
+        sync_folder(directory)  # before the scratch name is used again
     for name in (NEXT_MANIFEST, NEXT_TENSORS):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(directory / name)
@@ -205,29 +198,7 @@ def _write(path: Path, content: bytes) -> None:
         left = memoryview(content)
         while left:
             left = left[os.write(descriptor, left) :]
-        _sync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync(descriptor: int) -> None:
-    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS: fsync stops at the drive's own cache
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-            return
-    os.fsync(descriptor)
-
-
-def _sync_folder(directory: Path) -> None:
-    """Names on the disk, not only contents; where a system cannot, nothing better is to be had."""
-    if fcntl is None:  # such systems do not open folders
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EBADF):
-            raise
+        sync(descriptor)
     finally:
         os.close(descriptor)
 
@@ -239,7 +210,7 @@ def read_state(directory: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The manifest and tensors of a save as they were written; anything else is refused with a sentence."""
     directory = Path(directory)
     try:
-        with _locked(directory, exclusive=False):
+        with locked(directory, exclusive=False):
             manifest = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST))
             tensors = _tensors(directory, manifest)
     except (FileNotFoundError, NotADirectoryError):
@@ -345,37 +316,3 @@ def _content(path: Path, most: int | None = None) -> bytes:
         if most is not None and kind.st_size > most:
             raise SaveError(f"{path}: expected at most {most:,} bytes, got {kind.st_size:,}; is it a save's file?")
         return file.read()
-
-
-# --- one at a time --------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _locked(directory: Path, exclusive: bool) -> Iterator[None]:
-    """Alone in the folder, or among readers only; the system takes the lock back from whoever is killed."""
-    if fcntl is None:
-        yield
-        return
-    # not every path is a folder: to open a pipe would wait for its other end
-    descriptor = os.open(directory, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NONBLOCK", 0))
-    try:
-        _wait_for(directory, descriptor, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-def _wait_for(directory: Path, descriptor: int, kind: int) -> None:
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            return fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                raise SaveError(
-                    f"{directory}: expected to get at the save within {PATIENCE:g} s, but another process saves or "
-                    "loads it all the time; end that one or name another folder"
-                ) from None
-            time.sleep(0.005)
-        except OSError:
-            return None  # a file system without locks

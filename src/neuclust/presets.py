@@ -13,23 +13,21 @@ from torch import Tensor
 from neuclust.configuration import from_mapping, with_setting
 from neuclust.core import Policy, Round, Slate
 from neuclust.errors import ConfigError, NeuclustError, SaveError, StateError, suggestion
-from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
-from neuclust.parts.clustering import ClusteringConfig
-from neuclust.parts.confidence import ConfidenceConfig
-from neuclust.parts.encoder import EncoderConfig
-from neuclust.parts.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
-from neuclust.parts.fitting import TrainingConfig
-from neuclust.parts.learners import LearnersConfig
-from neuclust.parts.schedules import ScheduleConfig
-from neuclust.parts.slate_model import SlateModelConfig
-from neuclust.parts.state import check_shapes
-from neuclust.parts.surprise import DriftConfig
-from neuclust.parts.team import TeamConfig
-from neuclust.parts.tracker import TrackerConfig
+from neuclust.models.arm_model import ArmModelConfig, NetworkConfig
+from neuclust.models.confidence import ConfidenceConfig
+from neuclust.models.encoder import EncoderConfig
+from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
+from neuclust.models.fitting import TrainingConfig
+from neuclust.models.schedules import ScheduleConfig
+from neuclust.models.state import check_shapes
+from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import read_state
 from neuclust.policies.across import AcrossConfig, NeUClustAcross
 from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
-from neuclust.policies.auto import Auto, AutoConfig, ExploringConfig
+from neuclust.policies.auto.change_point import DriftConfig
+from neuclust.policies.auto.ensemble import TeamConfig
+from neuclust.policies.auto.learners.catalogue import LearnersConfig
+from neuclust.policies.auto.policy import Auto, AutoConfig, ExploringConfig
 from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
 from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS, CombinatorialSamplingConfig
@@ -44,6 +42,8 @@ from neuclust.policies.neural_linear import NeuralLinear, NeuralLinearConfig
 from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
 from neuclust.policies.neural_mab import NeuralMAB, NeuralMABConfig
 from neuclust.policies.reference import Oracle, ReferenceConfig, Static, Uniform
+from neuclust.slates.clustering import ClusteringConfig
+from neuclust.slates.slate_model import SlateModelConfig
 
 
 class Problem(Protocol):

@@ -16,8 +16,8 @@ from patience import HANG_SECONDS
 
 from neuclust.cli.reproduce_search import best_of
 from neuclust.experiment.plan import Problem
-from neuclust.experiment.reproduction import STUDIES, open_study, quick_scale
-from neuclust.experiment.reproduction_tuning import tuned_plans
+from neuclust.experiment.reproduction.phases import STUDIES, open_study, quick_scale
+from neuclust.experiment.reproduction.tuning import tuned_plans
 from neuclust.experiment.store import done, read_store
 
 TINY = ("--rounds", "12", "--runs", "2", "--seeds", "2", "--cluster-seeds", "1", "--clusters", "1,3,22")

@@ -18,7 +18,7 @@ from patience import HANG_SECONDS
 from rich.console import Console
 
 from neuclust.cli.sweep_view import LiveView
-from neuclust.experiment.engines import play_inline
+from neuclust.experiment.engines.engine import play_inline
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.spec import read_spec
 from neuclust.experiment.store import done, read_store

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
-from neuclust.data.fit_yelp_twin import extend, read_facts, record_of, targets_of, tetrachoric
 from neuclust.data.yelp_twin import (
     STATISTICS,
     complete,
@@ -28,6 +27,7 @@ from neuclust.data.yelp_twin import (
     yelp_twin,
 )
 from neuclust.errors import ConfigError, DataError
+from tools.fit_yelp_twin import extend, read_facts, record_of, targets_of, tetrachoric
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA") or Path(__file__).parents[2] / "../shared/data")
 FACTS = SHARED / "yelp_facts.json"

@@ -15,9 +15,11 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neuclust"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
-ROOMS = ["batched", "kernels", "parts", "policies", "environments", "experiment", "report", "data"]
+ROOMS = ["kernels", "models", "slates", "policies", "environments", "data", "experiment", "analysis", "report"]
 MODULES = [*ROOMS, *["core", "randomness", "configuration", "persistence", "presets"]]
-FOLDERS = tuple(f"{folder}/" for folder in ["src", "tests", "docs", "benchmarks", "experiments", "cli", *ROOMS])
+FOLDERS = tuple(
+    f"{folder}/" for folder in ["src", "tests", "docs", "benchmarks", "tools", "experiments", "cli", *ROOMS]
+)
 
 
 def relative(page: Path) -> str:

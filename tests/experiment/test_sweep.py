@@ -17,7 +17,7 @@ from sweep_files import BROKEN, CLUSTERED, Ear, timeless, tiny_tasks, write_expe
 from neuclust.data.dataset import load_dataset
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment import tasks as tasks_module
-from neuclust.experiment.engines import Outcome, Watch, play_inline
+from neuclust.experiment.engines.engine import Outcome, Watch, play_inline
 from neuclust.experiment.run import run
 from neuclust.experiment.spec import read_spec
 from neuclust.experiment.store import ROOMS, done, read_store, write_run
@@ -81,11 +81,11 @@ def test_other_data_and_other_code_have_other_keys(tmp_path: Path, monkeypatch: 
 
 
 def test_the_code_version_covers_folders_inside_folders(tmp_path: Path) -> None:
-    for name in ("core.py", "parts/learners/linear.py", "data/twins/yelp.json", "report/page.py"):
+    for name in ("core.py", "policies/auto/linear.py", "data/twins/yelp.json", "report/page.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     found = {file.relative_to(tmp_path).as_posix() for file in tasks_module._sources(tmp_path)}
-    assert found == {"core.py", "parts/learners/linear.py", "data/twins/yelp.json"}
+    assert found == {"core.py", "policies/auto/linear.py", "data/twins/yelp.json"}
 
 
 def test_the_code_version_covers_what_decides_numbers_alone() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from neuclust.kernels.evidence import block_step, inverse_diagonal
-from neuclust.parts.bayes_linear import BayesLinear
+from neuclust.models.bayes_linear import BayesLinear
 from neuclust.randomness import stream
 
 BLOCKS = torch.tensor([0, 0, 0, 1, 1, 2])

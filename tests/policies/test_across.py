@@ -11,9 +11,9 @@ import torch
 from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError, DataError
-from neuclust.parts.constraints import Constraints
 from neuclust.policies.across import NeUClustAcross
 from neuclust.presets import build_policy, load_policy, policy_config
+from neuclust.slates.constraints import Constraints
 
 
 def across(environment=None, seed: int = 1, categories=None, **overrides: str) -> NeUClustAcross:  # type: ignore[no-untyped-def]

@@ -12,11 +12,11 @@ import torch
 from small_problems import random_round, small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.parts.context_tree import ContextTree
-from neuclust.parts.encoder import EncoderConfig
-from neuclust.parts.ties import tie_rank
+from neuclust.models.context_tree import ContextTree
+from neuclust.models.encoder import EncoderConfig
 from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
 from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank
 
 DIM, K = 6, 3
 

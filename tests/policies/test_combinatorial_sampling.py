@@ -14,10 +14,10 @@ from scipy.special import ndtr
 from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.parts.arm_model import ArmModelConfig, NetworkConfig
-from neuclust.parts.confidence import ConfidenceConfig
-from neuclust.parts.encoder import EncoderConfig
-from neuclust.parts.schedules import ScheduleConfig
+from neuclust.models.arm_model import ArmModelConfig, NetworkConfig
+from neuclust.models.confidence import ConfidenceConfig
+from neuclust.models.encoder import EncoderConfig
+from neuclust.models.schedules import ScheduleConfig
 from neuclust.policies.combinatorial_sampling import (
     CombinatorialNeuralTS,
     CombinatorialSamplingConfig,

@@ -11,7 +11,7 @@ import torch
 from small_problems import small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.parts.encoder import EncoderConfig
+from neuclust.models.encoder import EncoderConfig
 from neuclust.policies.cubes import CubeBandit, CubeConfig, parts_per_axis, plays_wanted
 
 DIM, K = 6, 3

@@ -12,7 +12,7 @@ from small_problems import feedback, play, same_state, slate_of, small_environme
 
 from neuclust.core import Feedback, Round
 from neuclust.errors import ConfigError, StateError
-from neuclust.parts.encoder import EncoderConfig
+from neuclust.models.encoder import EncoderConfig
 from neuclust.policies.linear import LinearConfig, SharedLinUCB
 from neuclust.randomness import stream
 

@@ -13,8 +13,8 @@ from small_problems import feedback, same_state, slate_of, small_environment, sn
 from torch import Tensor
 
 from neuclust.errors import ConfigError, DataError
-from neuclust.parts.armwise import ArmwiseRidge
-from neuclust.parts.encoder import EncoderConfig
+from neuclust.models.armwise import ArmwiseRidge
+from neuclust.models.encoder import EncoderConfig
 from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
 from neuclust.randomness import stream
 

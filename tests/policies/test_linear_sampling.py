@@ -11,7 +11,7 @@ import torch
 from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.parts.encoder import EncoderConfig
+from neuclust.models.encoder import EncoderConfig
 from neuclust.policies.linear_sampling import LinearSamplingConfig, LinearTS
 
 DIM, K, SPREAD, RIDGE = 6, 3, 0.4, 2.0

@@ -34,12 +34,11 @@ import torch
 from small_problems import small_environment
 from torch import Tensor
 
-from neuclust.parts.arm_model import ArmModel
-from neuclust.parts.armwise import ArmwiseRidge
-from neuclust.parts.confidence import DiagonalConfidence
-from neuclust.parts.context_tree import ContextTree
-from neuclust.parts.team import Team
-from neuclust.parts.tracker import ProfileTracker
+from neuclust.models.arm_model import ArmModel
+from neuclust.models.armwise import ArmwiseRidge
+from neuclust.models.confidence import DiagonalConfidence
+from neuclust.models.context_tree import ContextTree
+from neuclust.models.tracker import ProfileTracker
 from neuclust.policies import (
     across,
     cluster_oracle,
@@ -51,6 +50,7 @@ from neuclust.policies import (
     neural_mab,
     reference,
 )
+from neuclust.policies.auto.ensemble import Team
 from neuclust.policies.linear import SharedLinUCB
 from neuclust.policies.linear_sampling import LinearTS
 from neuclust.policies.neural_linear import NeuralLinear

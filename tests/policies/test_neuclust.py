@@ -16,12 +16,12 @@ from small_problems import feedback, play, same_state, slate_of, small_environme
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError, NeuclustError, StateError
 from neuclust.kernels.network import flatten
-from neuclust.parts.arm_model import NetworkConfig
-from neuclust.parts.clustering import ClusteringConfig
-from neuclust.parts.tracker import TrackerConfig
+from neuclust.models.arm_model import NetworkConfig
+from neuclust.models.tracker import TrackerConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
 from neuclust.presets import build_policy, policy_config
+from neuclust.slates.clustering import ClusteringConfig
 
 DIM, K = 6, 3
 

@@ -13,8 +13,8 @@ from small_problems import small_environment
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.parts.bayes_linear import BayesLinearConfig
-from neuclust.parts.feature_net import FeatureNetConfig, RetrainConfig
+from neuclust.models.bayes_linear import BayesLinearConfig
+from neuclust.models.feature_net import FeatureNetConfig, RetrainConfig
 from neuclust.policies.neural_linear import NeuralLinear, NeuralLinearConfig
 from neuclust.randomness import stream
 

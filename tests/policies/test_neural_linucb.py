@@ -11,7 +11,7 @@ import torch
 from small_problems import small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.parts.feature_net import FeatureNetConfig, RetrainConfig
+from neuclust.models.feature_net import FeatureNetConfig, RetrainConfig
 from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
 
 DIM, K, ALPHA, RIDGE = 6, 3, 0.6, 2.0

@@ -16,10 +16,10 @@ from small_problems import play, random_round, small_environment
 
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate
-from neuclust.parts.feature_net import AdamConfig, FeatureNetConfig, RetrainConfig
-from neuclust.parts.slate_model import SlateModel, SlateModelConfig
+from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, RetrainConfig
 from neuclust.policies.neural_mab import NeuralMAB, NeuralMABConfig
 from neuclust.presets import POLICIES, build_policy
+from neuclust.slates.slate_model import SlateModel, SlateModelConfig
 
 DIM, K = 6, 3
 

@@ -22,7 +22,7 @@ from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
 from neuclust.kernels.network import Network
 from neuclust.kernels.pruning import SLACK
-from neuclust.parts import confidence
+from neuclust.models import confidence
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust
 from neuclust.presets import build_policy, policy_config

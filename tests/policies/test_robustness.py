@@ -20,9 +20,9 @@ from torch import Tensor
 from neuclust.core import Feedback, Round
 from neuclust.kernels.network import Network
 from neuclust.kernels.training import lifeless
-from neuclust.parts.arm_model import ArmModel
-from neuclust.parts.feature_net import FeatureNet
-from neuclust.parts.learners import NetLearner
+from neuclust.models.arm_model import ArmModel
+from neuclust.models.feature_net import FeatureNet
+from neuclust.policies.auto.learners.catalogue import NetLearner
 from neuclust.presets import build_policy
 from neuclust.randomness import stream
 

@@ -18,12 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from neuclust.analysis.groups import problems
 from neuclust.errors import DataError
 from neuclust.experiment.records import RunRecord, write_runs
 from neuclust.experiment.store import open_store, write_run
 from neuclust.report.columns import MOST_DRAWN, cluster_shares, pictures
 from neuclust.report.folder import Source, read_source, sections, slugs, write_report
-from neuclust.report.groups import problems
 from neuclust.report.html import Failure, Provenance, page
 from neuclust.report.provenance import commands, page_versions, run_versions, stretches
 from neuclust.report.vectors import inline_svg, pdf_bytes, svg_text

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from patience import HANG_SECONDS
 
+from neuclust.analysis.groups import problems
 from neuclust.experiment.records import RunRecord
-from neuclust.report.groups import problems
 from neuclust.report.latex import HEADINGS, SPECIAL, escape, latex_table
 from neuclust.report.tables import summaries
 

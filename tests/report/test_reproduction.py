@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from neuclust.analysis.claims import order_verdict
+from neuclust.analysis.groups import Estimate
+from neuclust.analysis.published import PUBLISHED
 from neuclust.experiment.plan import Problem
 from neuclust.experiment.records import RunRecord
-from neuclust.experiment.reproduction import (
+from neuclust.experiment.reproduction.phases import (
     AUTHORS,
     CLUSTERS,
     OURS,
@@ -28,9 +31,6 @@ from neuclust.experiment.reproduction import (
     quick_scale,
 )
 from neuclust.presets import POLICIES
-from neuclust.report.claims import order_verdict
-from neuclust.report.groups import Estimate
-from neuclust.report.published import PUBLISHED
 from neuclust.report.reproduction import (
     DASH,
     Reproduction,

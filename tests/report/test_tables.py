@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neuclust.analysis.compare import compare
+from neuclust.analysis.groups import Estimate, estimate, problems
 from neuclust.experiment.records import RunRecord
-from neuclust.report.compare import compare
-from neuclust.report.groups import Estimate, estimate, problems
 from neuclust.report.tables import (
     csv_table,
     floor_note,

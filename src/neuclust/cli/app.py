@@ -7,7 +7,9 @@ from typing import Annotated
 import typer
 
 from neuclust import __version__
-from neuclust.cli import clusters, compare, data, listing, report, reproduce, run, suite, sweep, tune
+from neuclust.cli import clusters, compare, listing, report, reproduce, run, suite, sweep, tune
+from neuclust.cli.command import Command
+from neuclust.cli.data.commands import app as data_app
 
 app = typer.Typer(
     help="Choose K of many, again and again, and learn: neural combinatorial clustered bandits.",
@@ -16,17 +18,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
-app.command("run")(run.run)
-app.command("report")(report.report)
-app.command("sweep")(sweep.sweep)
-app.command("suite")(suite.suite)
-app.command("compare")(compare.compare)
-app.command("tune")(tune.tune)
-app.command("reproduce")(reproduce.reproduce)
-app.command("clusters")(clusters.clusters)
-app.command("policies")(listing.policies)
-app.command("envs")(listing.envs)
-app.add_typer(data.app, name="data")
+app.command("run", cls=Command)(run.run)
+app.command("report", cls=Command)(report.report)
+app.command("sweep", cls=Command)(sweep.sweep)
+app.command("suite", cls=Command)(suite.suite)
+app.command("compare", cls=Command)(compare.compare)
+app.command("tune", cls=Command)(tune.tune)
+app.command("reproduce", cls=Command)(reproduce.reproduce)
+app.command("clusters", cls=Command)(clusters.clusters)
+app.command("policies", cls=Command)(listing.policies)
+app.command("envs", cls=Command)(listing.envs)
+app.add_typer(data_app, name="data")
 
 
 @app.command()

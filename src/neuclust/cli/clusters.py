@@ -31,14 +31,14 @@ def clusters(
     if (data is None) == (env is None):
         raise ConfigError("expected a built-in problem (--env) or a file (--data), one of them; give one")
     check_outputs(Outputs(json=json, plot=plot))
-    from neuclust.parts.cluster_choice import CRITERIA, choose_clusters
+    from neuclust.slates.cluster_choice import CRITERIA, choose_clusters
 
     if choose not in CRITERIA:
         raise ConfigError(f"--choose: {one_of(choose, CRITERIA)}")
     import sys
     from json import dumps
 
-    from neuclust.experiment.records import write_text
+    from neuclust.files import write_text
     from neuclust.report.cluster_choice import figure, record, text
     from neuclust.report.figures import save_figure
 

@@ -32,11 +32,11 @@ def compare(
 
     Prints the Wilcoxon signed-rank test with Holm's correction and a bootstrap interval for every difference.
     """
+    from neuclust.analysis.compare import compare as compare_records
     from neuclust.cli.folders import require_file, say_bad
     from neuclust.cli.outputs import Outputs, check_outputs
-    from neuclust.experiment.records import write_text
     from neuclust.experiment.store import read_records
-    from neuclust.report.compare import compare as compare_records
+    from neuclust.files import write_text
     from neuclust.report.compare_tables import compare_document, csv_pairs
 
     outputs = Outputs(json=json)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from neuclust.cli.folders import require_file, require_writable
 from neuclust.errors import ConfigError
-from neuclust.experiment.records import RunRecord, write_runs, write_text
+from neuclust.experiment.records import RunRecord, write_runs
+from neuclust.files import write_text
 
 RUNS, PREVIOUS = "runs.json", "runs.previous.json"
 STDOUT = "-"

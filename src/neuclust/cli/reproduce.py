@@ -13,7 +13,7 @@ from neuclust.cli.run import limit_threads
 from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
-    from neuclust.experiment.reproduction import Scale, Study
+    from neuclust.experiment.reproduction.phases import Scale, Study
 
 PROTOCOL, SEARCH, WORK = "The protocol", "Searches", "The work"
 
@@ -90,9 +90,9 @@ def reproduce(
     """
     limit_threads(1)
     from neuclust.cli.reproduce_session import Request, execute, show_plan
-    from neuclust.experiment.engines import cores, make_engine
+    from neuclust.experiment.engines.engine import cores, make_engine
     from neuclust.experiment.plan import Problem
-    from neuclust.experiment.reproduction import SLATE_SIZE, full_scale, open_study, quick_scale
+    from neuclust.experiment.reproduction.phases import SLATE_SIZE, full_scale, open_study, quick_scale
 
     chosen = _study(study)
     folder = out or Path("results") / f"reproduction-{chosen.name}"
@@ -111,7 +111,7 @@ def reproduce(
 
 
 def _study(name: str) -> Study:
-    from neuclust.experiment.reproduction import STUDIES
+    from neuclust.experiment.reproduction.phases import STUDIES
 
     if name not in STUDIES:
         raise ConfigError(f"reproduce: {one_of(name, STUDIES)}")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from neuclust.cli.console import Reporter, make_reporter
 from neuclust.cli.tune_session import settings_text, trial_line
-from neuclust.experiment.held_out import split_problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally
-from neuclust.experiment.trials import TrialResult
-from neuclust.experiment.tune import TuningPlan, Watch, tune
-from neuclust.experiment.tuning_space import Settings
+from neuclust.experiment.tuning.held_out import split_problem
+from neuclust.experiment.tuning.space import Settings
+from neuclust.experiment.tuning.trials import TrialResult
+from neuclust.experiment.tuning.tune import TuningPlan, Watch, tune
 
 POLL_SECONDS = 0.2
 Job = tuple[TuningPlan, Path]

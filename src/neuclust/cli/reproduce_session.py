@@ -11,22 +11,22 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from neuclust.analysis.groups import problems
+from neuclust.analysis.inspection import ELBOW, elbow_of
 from neuclust.cli.folders import say_bad
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.reproduce_search import best_of
 from neuclust.cli.sweep_view import make_view, standing_sentence
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.engines import Engine
+from neuclust.experiment.engines.engine import Engine
 from neuclust.experiment.records import RunRecord
-from neuclust.experiment.reproduction import GRIDS, TUNED, Layout, Phase, all_tasks, phases
-from neuclust.experiment.reproduction_tuning import grid_plans, tuned_plans
+from neuclust.experiment.reproduction.phases import GRIDS, TUNED, Layout, Phase, all_tasks, phases
+from neuclust.experiment.reproduction.tuning import grid_plans, tuned_plans
 from neuclust.experiment.store import MARK, read_store
 from neuclust.experiment.sweep import FAILURES, Standing, sweep
 from neuclust.experiment.tasks import Task
-from neuclust.experiment.tune import TuningPlan
+from neuclust.experiment.tuning.tune import TuningPlan
 from neuclust.report.folder import read_failures
-from neuclust.report.groups import problems
-from neuclust.report.inspect import ELBOW, elbow_of
 from neuclust.report.provenance import commands
 from neuclust.report.reproduction import Reproduction, Search, runs_by_phase, without_settings
 from neuclust.report.reproduction_folder import write_reproduction

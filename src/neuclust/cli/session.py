@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from neuclust.analysis.unpaid import unpaid_notes
 from neuclust.cli.console import Reporter, make_reporter, print_tables
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs, draw, keep
@@ -14,7 +15,6 @@ from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Plan, rewards_sentence
 from neuclust.experiment.records import RunRecord, runs_document
 from neuclust.experiment.run import RunLabel, run
-from neuclust.report.unpaid import unpaid_notes
 
 STOPPED = 130  # 128 + SIGINT, as a shell reports it
 
@@ -86,7 +86,7 @@ def _play_at_once(
     device: str,
 ) -> None:
     """Every run of the plan in as few batches as possible; `records` are written when all are played."""
-    from neuclust.batched import BatchRun, run_batch
+    from neuclust.experiment.engines.device import BatchRun, run_batch
     from neuclust.presets import policy_config
 
     runs = []

@@ -49,7 +49,7 @@ def suite(
     limit_threads(1)
     from neuclust.cli.sweep import execute
     from neuclust.experiment.contestants import parse_contestants
-    from neuclust.experiment.engines import make_engine
+    from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.store import open_store
     from neuclust.experiment.suite import chosen_problems, find_inputs, suite_spec
     from neuclust.experiment.tasks import tasks_of
@@ -102,7 +102,7 @@ def _inputs(data: Path | None, folder: Path, names: list[str] | tuple[()]) -> Su
 
 
 def _prepare_replay(raw: Path, prepared: Path) -> None:
-    from neuclust.cli.data_prepare import movielens_files
+    from neuclust.cli.data.prepare import movielens_files
     from neuclust.data.replay import ReplayOptions, prepare_replay
 
     files = movielens_files(raw / "ratings.csv", raw / "movies.csv", None)
@@ -128,8 +128,8 @@ def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str,
 def _show(folder: Path, tasks: tuple[Task, ...], problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> None:
     from neuclust.cli.console import make_console
     from neuclust.cli.folders import say_bad
-    from neuclust.experiment.records import write_text
     from neuclust.experiment.store import read_store
+    from neuclust.files import write_text
     from neuclust.report.folder import PAGE, read_source, write_report
     from neuclust.report.suite import comma_separated, markdown, picture, rich_suite_table, suite_table
     from neuclust.report.vectors import svg_text

@@ -11,7 +11,7 @@ from neuclust.cli.folders import require_writable
 from neuclust.cli.run import limit_threads
 
 if TYPE_CHECKING:
-    from neuclust.experiment.engines import Engine
+    from neuclust.experiment.engines.engine import Engine
     from neuclust.experiment.spec import SweepSpec
     from neuclust.experiment.sweep import Standing
     from neuclust.experiment.tasks import Task
@@ -40,7 +40,7 @@ def sweep(
     Exit codes: 0 all runs are there; 1 some failed; 130 stopped by Ctrl-C.
     """
     limit_threads(1)
-    from neuclust.experiment.engines import make_engine
+    from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.spec import read_spec
     from neuclust.experiment.tasks import tasks_of
 
@@ -138,9 +138,9 @@ def _conclude(folder: Path, after: Standing, stopped: bool, quiet: bool, tables:
 
 def _print_tables(folder: Path, after: Standing) -> None:
     """The table of the runs of this experiment, whatever else the folder holds."""
+    from neuclust.analysis.unpaid import unpaid_notes
     from neuclust.cli.console import print_tables
     from neuclust.experiment.store import read_store
-    from neuclust.report.unpaid import unpaid_notes
 
     keys = {task.key for task in after.held}
     records = list(read_store(folder, keys=keys).values())

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from neuclust.cli.console import make_console
-from neuclust.experiment.engines import Failure, Outcome
+from neuclust.experiment.engines.engine import Failure, Outcome
 from neuclust.experiment.sweep import Standing
 from neuclust.experiment.tasks import Task
 from neuclust.report.tables import number

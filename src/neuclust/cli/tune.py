@@ -96,8 +96,8 @@ def tune(
     from neuclust.cli.outputs import Outputs
     from neuclust.cli.tune_session import execute
     from neuclust.experiment.plan import DEFAULT_ENV, Problem
-    from neuclust.experiment.tune import TuningPlan, parse_seeds
-    from neuclust.experiment.tuning_space import parse_space
+    from neuclust.experiment.tuning.space import parse_space
+    from neuclust.experiment.tuning.tune import TuningPlan, parse_seeds
 
     problem = Problem(env or DEFAULT_ENV, data, slate_size, rounds, slate_reward, arms_per_round, start_ratings)
     name, _, preset = policy.partition(":")

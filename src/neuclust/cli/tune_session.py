@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from neuclust.analysis.compare import Comparison, compare
+from neuclust.analysis.unpaid import unpaid_notes
 from neuclust.cli.console import make_console, make_reporter
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs
 from neuclust.cli.session import ONE_MORE_ROUND, STOPPED
-from neuclust.experiment.held_out import Split, split_problem
 from neuclust.experiment.plan import rewards_sentence
-from neuclust.experiment.records import write_text
-from neuclust.experiment.trials import TrialResult
-from neuclust.experiment.tune import Tuning, TuningPlan, Watch, tune
-from neuclust.report.compare import Comparison, compare
+from neuclust.experiment.tuning.held_out import Split, split_problem
+from neuclust.experiment.tuning.trials import TrialResult
+from neuclust.experiment.tuning.tune import Tuning, TuningPlan, Watch, tune
+from neuclust.files import write_text
 from neuclust.report.compare_tables import comparison_json, print_comparison
 from neuclust.report.tables import number
-from neuclust.report.unpaid import unpaid_notes
 
 SCHEMA = 1
 RESULT = "tune.json"

@@ -6,11 +6,8 @@ Equal arguments give equal bytes.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +15,7 @@ from numpy.typing import NDArray
 from neuclust.data.movielens import GENRES
 from neuclust.data.raw import Progress
 from neuclust.errors import ConfigError
+from neuclust.files import placed
 from neuclust.randomness import stream
 
 if TYPE_CHECKING:  # Polars is slow to import, and only generating needs it
@@ -58,7 +56,8 @@ def generate_movielens(n_ratings: int, out: Path, seed: int = 0, progress: Progr
     n_movies = int(np.clip(n_ratings // 400, 1_000, 62_423))
     n_users = int(np.clip(n_ratings // 60, 1, USERS_A_BLOCK))  # of a block
     movie_ids = np.cumsum(stream(seed, "movie-ids").integers(1, 7, n_movies)).astype(np.int32)
-    with _placed(out, "ratings.csv", "movies.csv") as (ratings, movies):
+    out.mkdir(parents=True, exist_ok=True)
+    with placed(out / "ratings.csv") as ratings, placed(out / "movies.csv") as movies:
         movies.write(_movies_csv(movie_ids, seed))
         ratings.write(b"userId,movieId,rating,timestamp\n")
         written, block = 0, 0
@@ -79,7 +78,8 @@ def generate_yelp(
     businesses = _identifiers(stream(seed, "business-ids"), int(np.clip(n_reviews // 46, 50, 150_346)))
     users = _identifiers(stream(seed, "user-ids"), max(10, int(n_reviews / 3.5)))
     texts = _texts(seed, text_length)
-    with _placed(out, "business.json", "review.json") as (business, review):
+    out.mkdir(parents=True, exist_ok=True)
+    with placed(out / "business.json") as business, placed(out / "review.json") as review:
         _business_frame(businesses, seed).write_ndjson(business)
         for block, start in enumerate(range(0, n_reviews, REVIEWS_A_BLOCK)):
             n = min(REVIEWS_A_BLOCK, n_reviews - start)
@@ -217,22 +217,3 @@ def _identifiers(rng: np.random.Generator, n: int) -> NDArray[np.bytes_]:
     """22 letters each, as in Yelp's files: 132 random bits, so none repeats."""
     letters = ID_LETTERS[rng.integers(0, len(ID_LETTERS), (n, 22), dtype=np.uint8)]
     return letters.view("S22").ravel()
-
-
-@contextmanager
-def _placed(folder: Path, *names: str) -> Iterator[list[IO[bytes]]]:
-    """Open scratch files in the folder and give them their names when all is written."""
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = [folder / f".{name}.part" for name in names]
-    try:
-        files: list[IO[bytes]] = [path.open("wb") for path in scratch]
-        try:
-            yield files
-        finally:
-            for file in files:
-                file.close()
-        for path, name in zip(scratch, names, strict=True):
-            os.replace(path, folder / name)
-    finally:
-        for path in scratch:
-            path.unlink(missing_ok=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError
+from neuclust.files import placed
 
 MAX_BYTES = 16 * 2**30  # of all arrays that are read
 MAX_EXPANSION = 200  # mostly empty matrices shrink 10 to 150 times, a bomb about 1000 times
@@ -57,19 +57,12 @@ class Header:
 def write_npz(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """A compressed `.npz` with fixed time stamps, moved into place when complete."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            for name, array in arrays.items():
-                member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                member.compress_type = zipfile.ZIP_DEFLATED
-                with archive.open(member, "w", force_zip64=True) as out:
-                    np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    with placed(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            member = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+            member.compress_type = zipfile.ZIP_DEFLATED
+            with archive.open(member, "w", force_zip64=True) as out:
+                np.lib.format.write_array(out, np.ascontiguousarray(array), allow_pickle=False)
 
 
 def read_npz(

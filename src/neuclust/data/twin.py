@@ -8,7 +8,7 @@ Users come from a mixture. Each component draws, for a user and genre g,
 
 where s, one number a user, says how evenly the user rates. `movielens_twin.json` holds the statistics:
 means and covariances over at least 20 users each, and how often movies carry which set of genres.
-`python -m neuclust.data.fit_twin` made it.
+`python -m tools.fit_movielens_twin` made it.
 """
 
 from __future__ import annotations

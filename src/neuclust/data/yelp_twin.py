@@ -3,7 +3,7 @@
 A restaurant's terms are the signs of a Gaussian vector (thresholds set how often a term occurs, correlations
 which terms go together), completed by the terms they always come with (brunch: breakfast), and drawn so that
 the number of terms a restaurant has is as counted. Some restaurants repeat another's terms, as the branches
-of a chain do, so that as many rows are equal as in the real files. `python -m neuclust.data.fit_yelp_twin`
+of a chain do, so that as many rows are equal as in the real files. `python -m tools.fit_yelp_twin`
 writes the statistics.
 """
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from neuclust.core import Policy
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.parts.clustering import ClusteringConfig
 from neuclust.presets import build_policy, policy_config
+from neuclust.slates.clustering import ClusteringConfig
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from neuclust.errors import DataError, writing
+from neuclust.errors import DataError
+from neuclust.files import write_text
 
 SCHEMA = 1
 
@@ -78,26 +77,6 @@ def runs_document(records: Sequence[RunRecord]) -> str:
 def write_runs(path: Path, records: Sequence[RunRecord]) -> None:
     """Write all records whole or not at all: a scratch file beside `path`, then one rename."""
     write_text(path, runs_document(records))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
-    write_bytes(path, text.encode("utf-8"))
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; an error of the system names the file. A link is followed."""
-    with writing(path):
-        path = path.resolve() if path.is_symlink() else path
-        handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(scratch, 0o644)
-            os.replace(scratch, path)
-        except BaseException:
-            Path(scratch).unlink(missing_ok=True)
-            raise
 
 
 def read_runs(path: Path) -> list[RunRecord]:

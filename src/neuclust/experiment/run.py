@@ -12,7 +12,7 @@ from neuclust import __version__
 from neuclust.core import Environment, Feedback, Policy, Round, Slate
 from neuclust.environments.slates import RoundScore
 from neuclust.errors import ConfigError, StateError
-from neuclust.experiment.mail import Mail
+from neuclust.experiment.delayed_feedback import Mail
 from neuclust.experiment.records import RunRecord
 
 CURVE_POINTS = 200

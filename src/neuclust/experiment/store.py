@@ -18,7 +18,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from pathlib import Path
@@ -26,8 +25,9 @@ from typing import TYPE_CHECKING, Any
 
 from neuclust import __version__
 from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord, read_runs, write_text
+from neuclust.experiment.records import RunRecord, read_runs
 from neuclust.experiment.seal import is_intact, sealed
+from neuclust.files import write_bytes, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -138,15 +138,15 @@ def write_run(folder: Path, key: str, record: RunRecord) -> None:
             "expected_reward": [value for _, value in record.reward_curve],
         }
     )
-    _replace(_parquet(curve), _file(folder, "curves", key))
+    write_bytes(_file(folder, "curves", key), _parquet(curve), durable=True)
     if record.chosen_clusters:
         rounds = range(1, len(record.chosen_clusters) + 1)
         chosen = pl.DataFrame({"key": [key] * len(rounds), "t": list(rounds), "cluster": list(record.chosen_clusters)})
-        _replace(_parquet(chosen), _file(folder, "clusters", key))
+        write_bytes(_file(folder, "clusters", key), _parquet(chosen), durable=True)
     else:
         _file(folder, "clusters", key).unlink(missing_ok=True)
     row = _parquet(pl.DataFrame([{"key": key, **_row(record)}]))
-    _replace(sealed(row, _belongings(folder, key)), _file(folder, "runs", key))
+    write_bytes(_file(folder, "runs", key), sealed(row, _belongings(folder, key)), durable=True)
 
 
 def read_store(
@@ -279,18 +279,3 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     content = io.BytesIO()
     frame.write_parquet(content, compression="zstd", statistics=False)
     return content.getvalue()
-
-
-def _replace(content: bytes, path: Path) -> None:
-    """Write the file whole or not at all, through Python's own file so that a full disk is an OSError."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".scratch")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)  # or a power cut could leave the name without its content
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise

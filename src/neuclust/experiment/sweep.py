@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuclust.errors import ConfigError, DataError, not_written, why_not_written
-from neuclust.experiment.engines import Engine, Failure, Outcome, Watch
-from neuclust.experiment.records import RunRecord, write_text
+from neuclust.experiment.engines.engine import Engine, Failure, Outcome, Watch
+from neuclust.experiment.records import RunRecord
 from neuclust.experiment.store import flaw, open_store, present, set_aside, sweep_out_scratch, write_run
 from neuclust.experiment.tasks import Task, configuration
+from neuclust.files import write_text
 
 FAILURES = "failures"
 LOCK = ".lock"

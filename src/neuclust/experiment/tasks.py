@@ -26,12 +26,13 @@ KEY_LETTERS = 32
 _DECIDING = (
     "*.py",
     "kernels",
-    "parts",
+    "models",
+    "slates",
     "policies",
     "environments",
     "data",
     "experiment/run.py",
-    "experiment/mail.py",
+    "experiment/delayed_feedback.py",
     "experiment/plan.py",
 )
 

@@ -1,6 +1,6 @@
 """Confidence widths w² = ĝᵀ Z⁻¹ ĝ, Z = λI + Σ ĝĝᵀ, in forms that give the same numbers.
 
-Everything here is a pure function of tensors; parts/confidence.py owns the state.
+Everything here is a pure function of tensors; models/confidence.py owns the state.
 """
 
 from __future__ import annotations

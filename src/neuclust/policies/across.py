@@ -1,7 +1,7 @@
 """NeUClust without its one cluster: the slate is put together from the best arms of all clusters.
 
 Arm model, clusters and slate model are NeUClust's. v_i = f(x_i; θ_{t−1}) + γ_{t−1} w_i as there; the slate is the one
-with the largest U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to the constraints (`parts.assembly`).
+with the largest U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to the constraints (`slates.assembly`).
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.parts.arm_model import ArmModelConfig, ArmScores, arm_shapes
-from neuclust.parts.assembly import AssemblyConfig, Worth, assemble
-from neuclust.parts.cluster_choice import ClusterReport, responsibilities
-from neuclust.parts.clustering import Clusterer, ClusteringConfig, Partition
-from neuclust.parts.constraints import Constraints, Rules, rules
-from neuclust.parts.slate_model import SlateModelConfig, slate_shapes
-from neuclust.parts.state import Shape, check_lengths, expect, nested, nested_shapes, take_rows, under
-from neuclust.parts.ties import tie_rank
-from neuclust.parts.tracker import TrackerConfig
+from neuclust.models.arm_model import ArmModelConfig, ArmScores, arm_shapes
+from neuclust.models.state import Shape, check_lengths, expect, nested, nested_shapes, take_rows, under
+from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import save_policy
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
+from neuclust.slates.assembly import AssemblyConfig, Worth, assemble
+from neuclust.slates.cluster_choice import ClusterReport, responsibilities
+from neuclust.slates.clustering import Clusterer, ClusteringConfig, Partition
+from neuclust.slates.constraints import Constraints, Rules, rules
+from neuclust.slates.slate_model import SlateModelConfig, slate_shapes
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

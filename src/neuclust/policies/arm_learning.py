@@ -8,8 +8,8 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.parts.arm_model import ArmModel, arm_shapes
-from neuclust.parts.state import Shape
+from neuclust.models.arm_model import ArmModel, arm_shapes
+from neuclust.models.state import Shape
 
 
 class HasArms(Protocol):

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round, known_arms
-from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap
-from neuclust.parts.state import take_whole
-from neuclust.parts.ties import tie_rank
+from neuclust.models.state import take_whole
 from neuclust.persistence import save_policy
+from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

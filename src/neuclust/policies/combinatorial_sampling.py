@@ -18,11 +18,11 @@ from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.parts.arm_model import ArmModel, ArmModelConfig
-from neuclust.parts.ties import tie_rank
+from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.persistence import save_policy
 from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank
 
 _OPTIMISTIC = 1 / (4 * math.e * math.sqrt(math.pi))  # a Gaussian draw exceeds mean + 1 s.d. at least this often
 

@@ -14,10 +14,10 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.parts.keyed_means import KeyedMeans
-from neuclust.parts.state import nested, take_whole, under
-from neuclust.parts.ties import tie_rank
+from neuclust.models.keyed_means import KeyedMeans
+from neuclust.models.state import nested, take_whole, under
 from neuclust.persistence import save_policy
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

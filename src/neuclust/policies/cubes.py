@@ -15,12 +15,12 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.keyed_means import KeyedMeans
-from neuclust.parts.state import nested, take_whole, under
-from neuclust.parts.ties import tie_rank
+from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
+from neuclust.models.keyed_means import KeyedMeans
+from neuclust.models.state import nested, take_whole, under
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

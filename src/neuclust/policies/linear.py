@@ -15,11 +15,11 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import add_products_, refactored, woodbury_
-from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import Shape, take, take_count
-from neuclust.parts.ties import tie_rank
-from neuclust.parts.watch import LearningWatch
+from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
+from neuclust.models.state import Shape, take, take_count
+from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

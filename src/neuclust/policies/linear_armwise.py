@@ -16,12 +16,12 @@ from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import definite_cholesky
-from neuclust.parts.armwise import LONGEST, ArmwiseRidge
-from neuclust.parts.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.parts.state import Shape, nested, take, take_whole, under
-from neuclust.parts.ties import tie_rank
-from neuclust.parts.watch import LearningWatch
+from neuclust.models.armwise import LONGEST, ArmwiseRidge
+from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
+from neuclust.models.state import Shape, nested, take, take_whole, under
+from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class ArmwiseLinUCB:
 
     Disjoint: mean = xᵀθ_i, s = xᵀA_i⁻¹x, A_i = I + X_iᵀX_i, θ_i = A_i⁻¹X_iᵀr_i; never played: 0 and ‖x‖².
     Hybrid with the context as the shared feature: with y = A_i⁻¹x, the published update collapses to
-    A_0 = I + Σ BᵀB, β = A_0⁻¹ Σ_i θ_i (parts/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy.
+    A_0 = I + Σ BᵀB, β = A_0⁻¹ Σ_i θ_i (models/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy.
     A ridge λ is the context divided by √λ.
     """
 

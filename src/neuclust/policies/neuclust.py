@@ -23,14 +23,14 @@ from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
-from neuclust.parts.arm_model import ArmModel, ArmModelConfig, ArmScores, arm_shapes
-from neuclust.parts.clustering import Clusterer, ClusteringConfig, ClusterMap, Partition
-from neuclust.parts.confidence import DiagonalConfidence
-from neuclust.parts.slate_model import SlateModel, SlateModelConfig, slate_shapes
-from neuclust.parts.state import Shape, nested, nested_shapes, under
-from neuclust.parts.ties import tie_rank
-from neuclust.parts.tracker import ProfileTracker, TrackerConfig
+from neuclust.models.arm_model import ArmModel, ArmModelConfig, ArmScores, arm_shapes
+from neuclust.models.confidence import DiagonalConfidence
+from neuclust.models.state import Shape, nested, nested_shapes, under
+from neuclust.models.tracker import ProfileTracker, TrackerConfig
 from neuclust.persistence import save_policy
+from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap, Partition
+from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.parts.bayes_linear import BayesLinearConfig
-from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, net_shapes
-from neuclust.parts.history import History
-from neuclust.parts.net_regression import NetRegression
-from neuclust.parts.state import Shape, nested, nested_shapes, take_count, take_whole, under
-from neuclust.parts.ties import tie_rank
+from neuclust.models.bayes_linear import BayesLinearConfig
+from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, net_shapes
+from neuclust.models.history import History
+from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.persistence import save_policy
+from neuclust.policies.auto.learners.net_regression import NetRegression
 from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,16 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
-from neuclust.parts.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
-from neuclust.parts.fitting import TrainingConfig
-from neuclust.parts.history import History
-from neuclust.parts.schedules import sometimes_uniform
-from neuclust.parts.slate_model import SlateModel, SlateModelConfig, slate_shapes
-from neuclust.parts.slate_net import SlateNet, SlateNetConfig, slate_net_shapes
-from neuclust.parts.state import Shape, nested, nested_shapes, take_count, take_whole, under
-from neuclust.parts.ties import tie_rank
+from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
+from neuclust.models.fitting import TrainingConfig
+from neuclust.models.history import History
+from neuclust.models.schedules import sometimes_uniform
+from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
+from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
+from neuclust.slates.slate_net import SlateNet, SlateNetConfig, slate_net_shapes
+from neuclust.slates.ties import tie_rank
 
 
 def _arm_net() -> FeatureNetConfig:

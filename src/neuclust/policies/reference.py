@@ -11,10 +11,10 @@ from torch import Tensor
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import StateError
 from neuclust.kernels.ranking import top
-from neuclust.parts.state import check_lengths, expect, take_rows, take_whole
-from neuclust.parts.ties import tie_rank
+from neuclust.models.state import check_lengths, expect, take_rows, take_whole
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)

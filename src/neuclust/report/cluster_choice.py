@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from neuclust.parts.cluster_choice import ClusterReport
 from neuclust.report.figures import COLOURS, GREY, INK
+from neuclust.slates.cluster_choice import ClusterReport
 
 BLUE, ORANGE = COLOURS[:2]
 HEADINGS = ("clusters", "squares", "silhouette", "without clusters", "halves agree", "held-out log-density")

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from neuclust.analysis.groups import Contender, ProblemRuns
 from neuclust.experiment.records import RunRecord
 from neuclust.report.figures import (
     FEW_SEEDS,
@@ -30,7 +31,6 @@ from neuclust.report.figures import (
     needs_log_axis,
     use_log_axis,
 )
-from neuclust.report.groups import Contender, ProblemRuns
 from neuclust.report.tables import number
 from neuclust.report.vectors import small_letters
 

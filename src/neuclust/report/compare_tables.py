@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal
 
-from neuclust.report.compare import METRIC, Comparison, Pair, Standing
+from neuclust.analysis.compare import METRIC, Comparison, Pair, Standing
 from neuclust.report.tables import decimals, with_error
 
 if TYPE_CHECKING:

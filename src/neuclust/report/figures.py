@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
+from neuclust.analysis.groups import Contender, ProblemRuns, problems
 from neuclust.errors import ConfigError, writing
 from neuclust.experiment.records import RunRecord
-from neuclust.report.groups import Contender, ProblemRuns, problems
 from neuclust.report.tables import number
 
 # Okabe and Ito's colours, told apart with any colour vision; yellow is left out: too pale on white.

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuclust.analysis.groups import ProblemRuns, problems
 from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord, write_bytes, write_text
+from neuclust.experiment.records import RunRecord
 from neuclust.experiment.store import read_records
+from neuclust.files import write_bytes, write_text
 from neuclust.report.columns import Picture, pictures
-from neuclust.report.groups import ProblemRuns, problems
 from neuclust.report.html import Failure, Provenance, Section, page
 from neuclust.report.latex import latex_table
 from neuclust.report.provenance import page_versions, run_versions

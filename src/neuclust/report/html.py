@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from neuclust.analysis.groups import Contender, ProblemRuns
+from neuclust.analysis.verdicts import CONFIDENCE, UNTOLD, level_of
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.report.columns import MOST_DRAWN, MOST_PANELS, Picture, colours
-from neuclust.report.groups import Contender, ProblemRuns
 from neuclust.report.page_style import CSS
 from neuclust.report.provenance import commands
 from neuclust.report.tables import Row, Summary, number, with_error
 from neuclust.report.vectors import inline_svg
-from neuclust.report.verdicts import CONFIDENCE, UNTOLD, level_of
 
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_FAILURES = 100  # shown one by one

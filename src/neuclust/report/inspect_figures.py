@@ -9,9 +9,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
+from neuclust.analysis.inspection import Inspection
+from neuclust.analysis.inspection_rewards import Floats, regrets_a_thousand
 from neuclust.report.figures import COLOURS, GREY, INK
-from neuclust.report.inspect import Inspection
-from neuclust.report.inspect_rewards import Floats, regrets_a_thousand
 
 BLUE, ORANGE, GREEN = COLOURS[:3]
 WIDE, NARROW = (10.0, 4.4), (7.0, 4.4)  # inches

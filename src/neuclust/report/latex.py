@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neuclust.report.groups import Estimate, ProblemRuns
+from neuclust.analysis.groups import Estimate, ProblemRuns
+from neuclust.analysis.verdicts import UNTOLD
 from neuclust.report.tables import Row, Summary, decimals, number
-from neuclust.report.verdicts import UNTOLD
 
 SPECIAL = {
     "\\": r"\textbackslash{}",

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
 from neuclust import __version__
+from neuclust.analysis.groups import Contender, ProblemRuns
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.experiment.records import RunRecord
-from neuclust.report.groups import Contender, ProblemRuns
 
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib")
 

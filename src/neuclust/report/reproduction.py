@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from neuclust.analysis.groups import Contender, problems
+from neuclust.analysis.published import NAMES, UNPLACED, Published, comparable, published
 from neuclust.experiment.records import RunRecord
-from neuclust.experiment.reproduction import (
+from neuclust.experiment.reproduction.phases import (
     AUTHORS,
     CLUSTERS,
     GRIDS,
@@ -26,10 +28,8 @@ from neuclust.experiment.reproduction import (
 )
 from neuclust.experiment.tasks import labelled
 from neuclust.presets import POLICIES
-from neuclust.report.groups import Contender, problems
 from neuclust.report.html import Failure
 from neuclust.report.latex import escape
-from neuclust.report.published import NAMES, UNPLACED, Published, comparable, published
 from neuclust.report.tables import number, with_error
 
 DASH = "–"

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import StrMethodFormatter
 
+from neuclust.analysis.groups import Contender, ProblemRuns, problems
 from neuclust.experiment.records import RunRecord
-from neuclust.experiment.reproduction import PAPER, PAPER_POLICIES
+from neuclust.experiment.reproduction.phases import PAPER, PAPER_POLICIES
 from neuclust.report.columns import (
     BEST_POSSIBLE,
     Picture,
@@ -23,7 +24,6 @@ from neuclust.report.columns import (
     regret_picture,
 )
 from neuclust.report.figures import COLOURS, GREY, INK, Band, Numbers, curve_bands, line_styles
-from neuclust.report.groups import Contender, ProblemRuns, problems
 from neuclust.report.reproduction import Reproduction, cluster_points, label
 from neuclust.report.tables import number
 from neuclust.report.vectors import small_letters

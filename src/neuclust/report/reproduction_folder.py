@@ -14,9 +14,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from neuclust.experiment.records import write_text
-from neuclust.experiment.reproduction import OURS, TUNED
-from neuclust.report.claims import JudgedClaim
+from neuclust.analysis.claims import JudgedClaim
+from neuclust.experiment.reproduction.phases import OURS, TUNED
+from neuclust.files import write_text
 from neuclust.report.columns import Picture
 from neuclust.report.figures import save_figure
 from neuclust.report.folder import sections

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from neuclust.experiment.reproduction import OURS, PHASE_TITLES, TUNED, YARDSTICKS
-from neuclust.report.claims import JudgedClaim
+from neuclust.analysis.claims import JudgedClaim
+from neuclust.analysis.published import NAMES
+from neuclust.experiment.reproduction.phases import OURS, PHASE_TITLES, TUNED, YARDSTICKS
 from neuclust.report.columns import Picture
 from neuclust.report.html import Section, document, failures_html, figure_html, section_content
 from neuclust.report.provenance import page_versions, run_versions
-from neuclust.report.published import NAMES
 from neuclust.report.reproduction import (
     DASH,
     Reproduction,

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from neuclust.experiment.reproduction import PRINTED_ALPHAS, READINGS, WITHOUT_SLATE_NET, Reading
-from neuclust.report.claims import JudgedClaim, common_seeds, order_evidence, order_verdict
-from neuclust.report.groups import Contender, Estimate
-from neuclust.report.published import published
+from neuclust.analysis.claims import JudgedClaim, common_seeds, order_evidence, order_verdict
+from neuclust.analysis.groups import Contender, Estimate
+from neuclust.analysis.published import published
+from neuclust.experiment.reproduction.phases import PRINTED_ALPHAS, READINGS, WITHOUT_SLATE_NET, Reading
 from neuclust.report.reproduction import Reproduction
 from neuclust.report.tables import FEW_SEEDS, is_within_noise, number, paired_difference, with_error
 

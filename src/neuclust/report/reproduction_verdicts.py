@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from neuclust.experiment.reproduction import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
-from neuclust.report.claims import Answer, JudgedClaim, common_seeds, order_evidence, order_verdict
-from neuclust.report.groups import Contender, Estimate, estimate
-from neuclust.report.published import NAMES, SCRIPTS, SCRIPTS_AT, published
+from neuclust.analysis.claims import Answer, JudgedClaim, common_seeds, order_evidence, order_verdict
+from neuclust.analysis.groups import Contender, Estimate, estimate
+from neuclust.analysis.published import NAMES, SCRIPTS, SCRIPTS_AT, published
+from neuclust.experiment.reproduction.phases import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
 from neuclust.report.reproduction import Reproduction, Row, cluster_points, inferred_regret, table_rows
 from neuclust.report.reproduction_readings import reading_orders, reading_title, reading_verdicts
 from neuclust.report.tables import FEW_SEEDS, NOISE, is_within_noise, number, paired_difference, with_error

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from neuclust.analysis.groups import Contender, ProblemRuns, problems
 from neuclust.experiment.records import RunRecord
-from neuclust.report.groups import Contender, ProblemRuns, problems
 from neuclust.report.tables import with_error
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from neuclust.analysis.groups import Contender, Estimate, ProblemRuns, estimate, problems
+from neuclust.analysis.unpaid import unpaid_note
+from neuclust.analysis.verdicts import Judged, common_gaps, couples_of, judge, powerless_note, reading_note
 from neuclust.experiment.plan import rewards_sentence
 from neuclust.experiment.records import RunRecord
-from neuclust.report.groups import Contender, Estimate, ProblemRuns, estimate, problems
-from neuclust.report.unpaid import unpaid_note
-from neuclust.report.verdicts import Judged, common_gaps, couples_of, judge, powerless_note, reading_note
 
 if TYPE_CHECKING:
     from rich.table import Table

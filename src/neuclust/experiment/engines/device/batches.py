@@ -1,0 +1,105 @@
+"""Which runs can share a batch: one problem, one shape of policy, numbers and seeds of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.errors import ConfigError
+from neuclust.experiment.run import RunLabel
+from neuclust.models.fitting import TrainingConfig
+from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig
+from neuclust.policies.neuclust import NeUClustConfig
+
+PolicyConfig = NeUClustConfig | CombinatorialNeuralConfig
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRun:
+    """One run: a configuration of NeUClust (offline) or CN-UCB, the environment it plays and its seed."""
+
+    config: PolicyConfig
+    environment: SlateEnvironment
+    seed: int
+    label: RunLabel
+
+
+def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
+    """Places of runs that share a batch: configurations that differ in numbers, environments that differ in coins."""
+    found: list[list[int]] = []
+    for place, run in enumerate(runs):
+        check_supported(run.config)
+        if not run.environment.is_plain:
+            raise ConfigError(
+                f"{run.environment.name}: batched runs expect a reward that counts arms and all feedback at once, got "
+                "another kind of problem; run it without a device"
+            )
+        for batch in found:
+            other = runs[batch[0]]
+            same = structure_of(run.config) == structure_of(other.config)
+            if same and run.environment.same_truth(other.environment):
+                batch.append(place)
+                break
+        else:
+            found.append([place])
+    return found
+
+
+def structure_of(config: PolicyConfig) -> PolicyConfig:
+    """The configuration without the numbers that may differ inside a batch."""
+    arms = config.arms
+    config = replace(
+        config,
+        arms=replace(
+            arms,
+            confidence=replace(arms.confidence, ridge=1.0),
+            schedule=replace(arms.schedule, gamma=1.0),
+            training=_shape(arms.training),
+        ),
+    )
+    if isinstance(config, NeUClustConfig):
+        config = replace(config, slate=replace(config.slate, weight=1.0, training=_shape(config.slate.training)))
+    return config
+
+
+def _shape(training: TrainingConfig) -> TrainingConfig:
+    return replace(training, step=None if training.step is None else 1.0, step_share=1.0, ridge=1.0, loss_factor=1.0)
+
+
+def check_supported(config: object) -> None:
+    """Refuse what batched runs do not compute."""
+    if not isinstance(config, NeUClustConfig | CombinatorialNeuralConfig):
+        raise ConfigError(
+            f"batched runs: expected NeUClust or CN-UCB, got {type(config).__name__}; run it without a device"
+        )
+    arms = config.arms
+    wanted: list[tuple[str, object, object]] = [
+        ("tie", config.tie, "id"),
+        ("arms.network.depth", arms.network.depth, 1),
+        ("arms.confidence.form", arms.confidence.form, "full"),
+        ("arms.schedule.kind", arms.schedule.kind, "constant"),
+        *_wanted_training("arms.training", arms.training),
+    ]
+    if isinstance(config, NeUClustConfig):
+        wanted += [
+            ("tracker", config.tracker, None),
+            ("covariance", config.covariance, "slate"),
+            ("slate.depth", config.slate.depth, 1),
+            ("slate.train_input", config.slate.train_input, "predicted"),
+            *_wanted_training("slate.training", config.slate.training),
+        ]
+    if arms.network.init == "torch-default":
+        raise ConfigError("batched runs: expected an arm network without biases, got init torch-default; use another")
+    if isinstance(config, NeUClustConfig) and config.clustering.seed is None:
+        raise ConfigError(
+            "batched runs: expected a number as clustering.seed, since runs of a batch share their clusters, got none; "
+            "run it without a device"
+        )
+    for name, value, needed in wanted:
+        if value != needed:
+            raise ConfigError(f"batched runs: expected {name}={needed}, got {value}; run it without a device")
+
+
+def _wanted_training(name: str, training: TrainingConfig) -> list[tuple[str, object, object]]:
+    return [(f"{name}.optimizer", training.optimizer, "gd"), (f"{name}.after", training.after, "round")]

@@ -1,0 +1,189 @@
+"""A problem's rounds as R runs meet them: contexts and clusters on the device, coins and truth from the host.
+
+All runs of a batch see the same rounds; their coins may differ. What the host prepares for a round it prepares while
+the device is busy with the one before.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from neuclust.core import Round, check_round
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.errors import ConfigError
+from neuclust.experiment.engines.device.selection import representatives
+from neuclust.kernels.poisson_binomial import pmf
+from neuclust.kernels.regions import group_rows
+from neuclust.models.encoder import Encoder
+from neuclust.slates.clustering import ClusterMap, Partition
+
+HANDS = 4  # threads that flip coins; more only wait for each other
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Profiles on the device, for as long as rounds show the same ones."""
+
+    profiles: Tensor  # as the round holds them
+    columns: Tensor  # (d, u) the different ones, by column
+    kind_of: Tensor  # (n,) every arm's place among them
+    rho: float
+
+    def contexts(self, encoder: Encoder, active: Tensor, query: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Encoded contexts (u, q), their columns in the net (q,), and every arm's row, one for equal contexts (n,)."""
+        z = self.columns[active]
+        if query is not None:
+            z = z * query[active].unsqueeze(1)
+        x, columns = encoder.encode(z.T, active, self.rho)
+        x = x.contiguous()
+        return x, columns, representatives(x)[self.kind_of]
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt:
+    """One round on the device."""
+
+    shown: Shown
+    active: Tensor  # (q,) columns that can be non-zero, and perhaps some that are zero
+    query: Tensor | None  # (d,)
+    table: Tensor  # (C, L) members of every cluster by arm id, −1 padded
+    names: Tensor  # (C,) the clusters' numbers
+    payouts: Tensor  # (E, n) what each arm pays with each set of coins, 0 or 1
+    means: Tensor  # (n,) the truth, to score with and never to select by
+
+    def copy(self) -> Dealt:
+        """The same with tensors of its own for all that changes from round to round."""
+        query = None if self.query is None else self.query.clone()
+        return replace(
+            self, active=self.active.clone(), query=query, payouts=self.payouts.clone(), means=self.means.clone()
+        )
+
+    def take(self, other: Dealt) -> None:
+        """Another round of the same shape into these tensors."""
+        self.active.copy_(other.active)
+        self.payouts.copy_(other.payouts)
+        self.means.copy_(other.means)
+        if self.query is not None and other.query is not None:
+            self.query.copy_(other.query)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTruth:
+    """What the host keeps of a round to score it with."""
+
+    best: Tensor  # (K,) means of the best slate
+    best_tally: Tensor  # (K + 1,)
+    best_expected: float
+
+
+class Dealer:
+    """Deals the rounds of environments that differ in their coins alone."""
+
+    def __init__(
+        self,
+        environments: list[SlateEnvironment],
+        encoder: Encoder,
+        clusters: ClusterMap | None,
+        device: torch.device,
+    ) -> None:
+        self._environments, self._encoder, self._clusters, self._device = environments, encoder, clusters, device
+        self._shown: Shown | None = None
+        self._table: tuple[Partition | None, Tensor, Tensor, Tensor] | None = None
+        self._catalogue = torch.sort(environments[0].arm_ids)
+        unique = {id(e): e for e in environments}
+        self.coins_of = torch.tensor([list(unique).index(id(e)) for e in environments], device=device)
+        self._unique = list(unique.values())
+        self._threads = ThreadPoolExecutor(HANDS)
+        self.truths: list[RoundTruth] = []
+
+    def deal(self, t: int) -> Dealt:
+        """Round t; rounds come in order."""
+        environment = self._environments[0]
+        round = environment.round(t)
+        means = environment.means(round)
+        self._keep(environment, round, means)
+        shown, (table, names) = self._show(round), self._members(round)
+        active = self._send(filled_up(round.active, environment.dim))
+        query = None if round.query is None else self._send(round.query)
+        return Dealt(shown, active, query, table, names, self._payouts(round, means), self._send(means))
+
+    def _keep(self, environment: SlateEnvironment, round: Round, means: Tensor) -> None:
+        best = means[environment.best_positions(round)]
+        tally = pmf(best)
+        self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
+
+    def _show(self, round: Round) -> Shown:
+        rho = self._encoder.scale_of(round)
+        if self._shown is None or self._shown.profiles is not round.profiles:
+            check_round(round, self._environments[0].dim, self._environments[0].slate_size)
+            first, kind_of = group_rows(round.profiles)
+            columns = round.profiles[first].T.contiguous().to(self._device)
+            self._shown = Shown(round.profiles, columns, kind_of.to(self._device), rho)
+        if rho != self._shown.rho:  # read from each round until one tells it
+            self._shown = replace(self._shown, rho=rho)
+        self._encoder.settle(round)
+        return self._shown
+
+    def _members(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Clusters as rows of positions in the order of arm ids: ties then go to the smaller id."""
+        partition = None if self._clusters is None else self._clusters.partition(round)
+        if self._clusters is not None:
+            self._clusters.settle(round)
+        if self._table is None or self._table[0] is not partition or self._table[1] is not round.arm_ids:
+            table = torch.arange(len(round.arm_ids)).unsqueeze(0) if partition is None else _positions(partition)
+            names = torch.zeros(1, dtype=torch.int64) if partition is None else partition.names
+            table = _by_id(table, round.arm_ids)
+            self._table = (partition, round.arm_ids, table.to(self._device), names.to(self._device))
+        return self._table[2:]
+
+    def _payouts(self, round: Round, means: Tensor) -> Tensor:
+        rows = slice(None) if len(means) == len(self._catalogue.values) else self._rows(round)
+        flipped = torch.empty(len(self._unique), len(means), dtype=torch.bool)
+
+        def flip(first: int) -> None:
+            for place in range(first, len(self._unique), HANDS):
+                torch.lt(self._unique[place].coins(round.t)[rows], means, out=flipped[place])
+
+        list(self._threads.map(flip, range(min(HANDS, len(self._unique)))))
+        return self._send(flipped)
+
+    def _send(self, tensor: Tensor) -> Tensor:
+        """To the device without waiting for it, which only pinned memory allows."""
+        if self._device.type == "cpu":
+            return tensor
+        return tensor.pin_memory().to(self._device, non_blocking=True)
+
+    def _rows(self, round: Round) -> Tensor:
+        return self._catalogue.indices[torch.searchsorted(self._catalogue.values, round.arm_ids)]
+
+
+def filled_up(active: Tensor, dim: int) -> Tensor:
+    """Active columns with idle ones added up to one of about 16 sizes, ascending: few sizes of work, zeros for idle."""
+    step = max(1, dim // 16)
+    wanted = min(dim, max(step, -(-len(active) // step) * step))
+    idle = torch.ones(dim, dtype=torch.bool)
+    idle[active] = False
+    return torch.cat([active, torch.nonzero(idle).flatten()[: wanted - len(active)]]).sort().values
+
+
+def _positions(partition: Partition) -> Tensor:
+    """The partition's table in positions of the round."""
+    if partition.small:
+        raise ConfigError(
+            "clustering.small=fill: batched runs expect clusters that fill a slate by themselves, got one that "
+            "borrows from its neighbours; use clustering.small=merge or skip, or run without a device"
+        )
+    if partition.kept is None:
+        return partition.table
+    return torch.where(partition.table >= 0, partition.kept[partition.table.clamp(min=0)], -1)
+
+
+def _by_id(table: Tensor, arm_ids: Tensor) -> Tensor:
+    """Members of every row ascending by arm id, empty places last."""
+    last = torch.iinfo(torch.int64).max
+    ids = torch.where(table >= 0, arm_ids[table.clamp(min=0)], last)
+    return torch.gather(table, 1, torch.argsort(ids, dim=1, stable=True))

@@ -1,0 +1,119 @@
+"""The J training steps of R runs as two small kernels a step, where Triton is at hand and the tensors are on a GPU.
+
+One kernel goes over the rows and leaves partial sums, the other adds them up and moves the parameters: a step of
+library calls takes a dozen launches and as many passes over the hidden layer. Sums are taken in one fixed order, so
+that equal inputs give equal parameters. Elsewhere the library path of fitting.py computes the same.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+
+import torch
+from torch import Tensor
+
+from neuclust.experiment.engines.device.networks import Parameters, SlateShape
+
+available = importlib.util.find_spec("triton") is not None  # it comes with torch for CUDA
+LARGEST_LAYER = 4096  # weights of a first layer beyond which matrix products are quicker
+
+
+def serves_arms(parameters: Parameters) -> bool:
+    """Whether these are small enough nets on a GPU."""
+    return available and parameters[0].is_cuda and parameters[0][0].numel() <= LARGEST_LAYER
+
+
+def serves_slates(parameters: Parameters, shape: SlateShape) -> bool:
+    """Whether these are slate nets as the paper has them, on a GPU."""
+    small = parameters[0][0].numel() <= LARGEST_LAYER
+    return available and parameters[0].is_cuda and small and shape.transform == "sigmoid" and not shape.relu_out
+
+
+def arm_steps(
+    contexts: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    parameters: Parameters,
+    home: Parameters | None,
+    rows: int,
+    steps: int,
+    step: Tensor,
+    pull: Tensor,
+    scale: float,
+) -> None:
+    """θ ← θ − step (∇loss + pull (θ − home)), `steps` times, in place; contexts (R, d', room)."""
+    from neuclust.experiment.engines.device import triton_kernels
+
+    first, last = parameters
+    runs, width, dim = first.shape
+    block = 32
+    blocks = math.ceil(rows / block)
+    padded, columns = max(16, _power_of_two(width)), max(16, _power_of_two(dim))
+    partial = torch.empty(runs, blocks, dim, padded, dtype=first.dtype, device=first.device)
+    anchor = home if home is not None else tuple(torch.zeros_like(p) for p in parameters)
+    for _ in range(steps):
+        triton_kernels.arm_partials[(blocks, runs)](
+            contexts, target, weight, first, last, partial, rows, contexts.shape[2], blocks,
+            SCALE=scale, DIM=dim, WIDTH=width, PADDED=padded, COLUMNS=columns, BLOCK=block,
+        )  # fmt: skip
+        triton_kernels.arm_update[(width, runs)](
+            partial, first, last, *anchor, step, pull, blocks,
+            DIM=dim, WIDTH=width, PADDED=padded, COLUMNS=columns, CHUNK=32, num_warps=2,
+        )  # fmt: skip
+
+
+def slate_steps(
+    inputs: Tensor,
+    target: Tensor,
+    weight: Tensor,
+    parameters: Parameters,
+    home: Parameters | None,
+    rows: int,
+    steps: int,
+    step: Tensor,
+    pull: Tensor,
+    scales: tuple[float, float],
+) -> None:
+    """The same for the slate nets; inputs (R, K, room)."""
+    from neuclust.experiment.engines.device import triton_kernels
+
+    runs, width, size = parameters[0].shape
+    block = 64
+    blocks = math.ceil(rows / block)
+    moving = _flat(parameters)
+    anchor = _flat(home) if home is not None else torch.zeros_like(moving)
+    count = moving.shape[1]
+    partial = torch.empty(runs, blocks, count, dtype=moving.dtype, device=moving.device)
+    for _ in range(steps):
+        triton_kernels.slate_partials[(blocks, runs)](
+            inputs, target, weight, moving, partial, rows, inputs.shape[2], blocks,
+            SCALE_0=scales[0], SCALE_1=scales[1], SIZE=size, WIDTH=width,
+            PADDED=_power_of_two(width), COUNT=count, BLOCK=block,
+        )  # fmt: skip
+        triton_kernels.slate_update[(runs,)](
+            partial, moving, anchor, step, pull, blocks,
+            SCALE_0=scales[0], SCALE_1=scales[1], SIZE=size, WIDTH=width,
+            COUNT=count, PADDED=_power_of_two(count), CHUNK=8,
+        )  # fmt: skip
+    _unflat(moving, parameters)
+
+
+def _power_of_two(number: int) -> int:
+    return 1 << (number - 1).bit_length() if number > 1 else 1
+
+
+def _flat(parameters: Parameters) -> Tensor:
+    """Θ_0 by input, Θ_1, b_0, b_1 of every run in one row: (R, K·n + 2n + 1)."""
+    t0, t1, b0, b1 = parameters
+    return torch.cat([t0.mT.flatten(1), t1.flatten(1), b0, b1], 1)
+
+
+def _unflat(flat: Tensor, parameters: Parameters) -> None:
+    t0, t1, b0, b1 = parameters
+    runs, width, size = t0.shape
+    inner = size * width
+    t0.copy_(flat[:, :inner].view(runs, size, width).mT)
+    t1.copy_(flat[:, None, inner : inner + width])
+    b0.copy_(flat[:, inner + width : inner + 2 * width])
+    b1.copy_(flat[:, inner + 2 * width :])

@@ -1,0 +1,80 @@
+"""Runs in, records out: the batched counterpart of experiment/run.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.experiment.engines.device.batches import BatchRun, batches_of
+from neuclust.experiment.engines.device.engine import Batch
+from neuclust.experiment.engines.device.trace import Trace, round_scores
+from neuclust.experiment.records import RunRecord
+from neuclust.experiment.run import Tally, make_record
+
+
+def run_batch(
+    runs: Sequence[BatchRun],
+    rounds: int,
+    *,
+    device: str = "cpu",
+    on_round: Callable[[int], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> list[RunRecord]:
+    """Play all runs, those that can together in one batch, and return their records in order.
+
+    A record's `seconds` is its share of its batch; selection and update are not timed apart. `on_round` hears how
+    many rounds of the present batch are done; where `stop` answers true before a round, the batch ends there, its
+    records say `interrupted`, and later batches are not begun: their runs have no record.
+    """
+    where = usable_device(device)
+    records: dict[int, RunRecord] = {}
+    for places in batches_of(runs):
+        if stop is not None and stop():
+            break
+        began = perf_counter()
+        batch = Batch([runs[place] for place in places], _checked(runs[places[0]], rounds), where)
+        trace = batch.play(on_round=on_round, stop=stop)
+        tallies = [_tally(batch, trace, row, runs[place]) for row, place in enumerate(places)]
+        seconds = (perf_counter() - began) / len(places)
+        for place, tally, failed in zip(places, tallies, batch.failures, strict=True):
+            run = runs[place]
+            records[place] = make_record(tally, run.environment, run.label, run.seed, seconds, failed)
+    return [records[place] for place in sorted(records)]
+
+
+def trace_batch(runs: Sequence[BatchRun], rounds: int, *, device: str = "cpu", forced: Tensor | None = None) -> Trace:
+    """One batch with every choice and score it made; with `forced` (R, T, K) those slates are played instead."""
+    if len(batches_of(runs)) != 1:
+        raise ConfigError("trace_batch: expected runs that share a batch, got several problems or shapes of policy")
+    return Batch(runs, _checked(runs[0], rounds), usable_device(device)).play(forced)
+
+
+def usable_device(name: str) -> torch.device:
+    """The named device, or a sentence about why not."""
+    if name.partition(":")[0] not in ("cpu", "cuda"):
+        raise ConfigError(f"device: expected cpu or cuda, got {name!r}")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError("device: expected a CUDA device for 'cuda', found none; use cpu")
+    return torch.device(name)
+
+
+def _checked(run: BatchRun, rounds: int) -> int:
+    if not 1 <= rounds <= run.environment.horizon:
+        raise ConfigError(f"{run.environment.name}: expected 1 to {run.environment.horizon} rounds, got {rounds}")
+    return rounds
+
+
+def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
+    tally = Tally(batch.rounds)
+    chosen, realised = trace.true_means[row], trace.slate_rewards[row]
+    for score in round_scores(run.environment, batch.dealer.truths, chosen, realised):
+        tally.add(score)
+    tally.arm_successes = float(trace.arm_rewards[row].sum())
+    tally.mark()  # an interrupted run ends off the grid
+    if batch.clustered:
+        tally.chosen_clusters.extend(trace.clusters[row].tolist())
+    return tally

@@ -1,0 +1,294 @@
+"""A small ReLU net trained by Adam now and then, whose last hidden layer serves as features of a context."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from neuclust.configuration import check_entries
+from neuclust.core import Round
+from neuclust.errors import ConfigError
+from neuclust.kernels.adam import Floats, adam
+from neuclust.kernels.initial import initial_network, network_shapes
+from neuclust.kernels.network import Network, augment, layers, output, restrict
+from neuclust.kernels.regions import group_rows
+from neuclust.kernels.training import finite, lifeless
+from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
+from neuclust.models.history import History
+from neuclust.models.state import Shape, take, take_count
+from neuclust.models.watch import LearningWatch
+from neuclust.randomness import stream
+
+
+@dataclass(frozen=True, slots=True)
+class NetInputConfig:
+    """What the net reads of a context z: [φ(z), Σa, constant].
+
+    Σa is the mean of z's non-zero entries where the round has a query (a = z/‖z‖₀), the sum of z otherwise: what
+    every feature shares, which a net would have to find out. `constant` 0 leaves the constant away.
+    """
+
+    encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig("raw"))
+    pooled: bool = True
+    constant: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_entries(self)
+
+
+@dataclass(frozen=True, slots=True)
+class AdamConfig:
+    """`steps` steps of Adam on minibatches of `batch_size` observations; None is the whole history every step.
+
+    Loss: mean squared error + decay ‖θ‖². `dropout` leaves each last hidden unit out with this chance, one mask a
+    step. start `warm` goes on from the weights in force, `restart` from the initial ones; moments are fresh.
+    """
+
+    rate: float = 3e-3
+    steps: int = 200
+    batch_size: int | None = 256
+    decay: float = 1e-3
+    dropout: float = 0.0
+    start: Literal["warm", "restart"] = "warm"
+
+    def __post_init__(self) -> None:
+        check_entries(self)
+        if not 0 < self.rate <= 1 or self.steps < 0 or not self.decay >= 0:  # a step of Adam moves a weight by the rate
+            raise ConfigError(
+                "adam: expected a rate above 0 up to 1, steps >= 0 and decay >= 0, got "
+                f"{self.rate}, {self.steps} and {self.decay}"
+            )
+        if self.batch_size is not None and self.batch_size < 1:
+            raise ConfigError(f"adam: expected a batch_size of at least 1, or none for all, got {self.batch_size}")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"adam: expected a dropout from 0 to below 1, got {self.dropout}")
+
+
+@dataclass(frozen=True, slots=True)
+class RetrainConfig:
+    """Train after every `first_every` updates up to `first_until`, then `then_every` to `then_until`, then `every`."""
+
+    first_every: int = 2
+    first_until: int = 20
+    then_every: int = 5
+    then_until: int = 100
+    every: int = 10
+
+    def __post_init__(self) -> None:
+        check_entries(self)
+        if min(self.first_every, self.then_every, self.every) < 1:
+            raise ConfigError(
+                "retrain: expected at least 1 update between trainings, got "
+                f"{self.first_every}, {self.then_every} and {self.every}"
+            )
+
+    @classmethod
+    def always(cls, every: int) -> RetrainConfig:
+        """The same distance throughout."""
+        return cls(first_until=0, then_until=0, every=every)
+
+    def due(self, t: int) -> bool:
+        """Whether to train after the t-th update."""
+        if t <= self.first_until:
+            return t % self.first_every == 0
+        return t % (self.then_every if t <= self.then_until else self.every) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureNetConfig:
+    """m units in each of L hidden layers (L = 0: a linear model), what they read, how and when they are trained."""
+
+    input: NetInputConfig = field(default_factory=NetInputConfig)
+    width: int = 32
+    depth: int = 1
+    init: Literal["uniform", "he", "torch-default"] = "uniform"  # torch-default is uniform with biases
+    adam: AdamConfig = field(default_factory=AdamConfig)
+    retrain: RetrainConfig = field(default_factory=RetrainConfig)
+
+    def __post_init__(self) -> None:
+        check_entries(self)
+        if self.width < 1 or self.depth < 0:
+            raise ConfigError(f"net: expected width >= 1 and depth >= 0, got {self.width} and {self.depth}")
+        if self.depth == 0 and self.adam.dropout > 0:
+            raise ConfigError("net: dropout leaves out hidden units, but depth is 0; use depth 1 or dropout 0")
+
+
+def fit_network(
+    net: Network, x: Tensor, target: Tensor, counts: Tensor, config: AdamConfig, rng: np.random.Generator,
+    head: bool = True,
+) -> Network:  # fmt: skip
+    """`net` after training on distinct rows x (u, d'), each seen counts (u,) times with mean target (u,).
+
+    A minibatch draws observations, that is rows in proportion to their counts; without one every step sees all.
+    Training that ends in NaN gives `net` itself back.
+    """
+    rows, y = augment(net, x).numpy().astype(np.float32), target.numpy().astype(np.float32)
+    masks = _masks(config, net.weights[-1].shape[1] - net.bias, rng)
+    batches = _batches(rows, y, counts.numpy(), config, rng)
+    trained = adam(net, batches, rate=config.rate, decay=config.decay, head=head, masks=masks)
+    return trained if finite(trained.weights) else net  # NaN weights could never be scored or trained again
+
+
+def _batches(
+    rows: Floats, y: Floats, counts: np.ndarray[tuple[int], np.dtype[np.float64]], config: AdamConfig,
+    rng: np.random.Generator,
+) -> Iterator[tuple[Floats, Floats, Floats | float]]:  # fmt: skip
+    n = counts.sum()
+    if config.batch_size is None or n <= config.batch_size:
+        share = (counts / n).astype(np.float32)
+        yield from ((rows, y, share) for _ in range(config.steps))
+        return
+    owner = np.repeat(np.arange(len(counts)), counts.astype(np.int64))  # observation -> its distinct row
+    for pick in owner[rng.integers(len(owner), size=(config.steps, config.batch_size))]:
+        yield rows[pick], y[pick], 1 / config.batch_size
+
+
+def _masks(config: AdamConfig, units: int, rng: np.random.Generator) -> Floats | None:
+    """Dropout masks, (steps, m): 0, or 1/(1 − p) so that the expected activation stays."""
+    return dropout_masks(config.dropout, config.steps, units, rng) if config.dropout > 0 else None
+
+
+def dropout_masks(chance: float, count: int, units: int, rng: np.random.Generator) -> Floats:
+    """`count` masks of the last hidden layer, (count, m)."""
+    kept = rng.random((count, units)) >= chance
+    return (kept / (1 - chance)).astype(np.float32)
+
+
+class NetInputs:
+    """Encodes a round's contexts for the net, on the columns that can be non-zero or on all of them."""
+
+    def __init__(self, config: NetInputConfig, dim: int) -> None:
+        self.config = config
+        self.encoder = Encoder(config.encoder, dim, even=False)
+        self.extra = int(config.pooled) + int(config.constant != 0)
+        self.dim = self.encoder.dim + self.extra
+
+    def distinct(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
+        """Distinct contexts encoded (u, q'), the numbers of their columns (q',), every arm's row (n,)."""
+        contexts = active_contexts(round)
+        first, group = group_rows(contexts)  # equal contexts once, so that ties stay ties
+        return (*self._encode(round, contexts[first]), group)
+
+    def at(self, round: Round, positions: Tensor) -> Tensor:
+        """The given arms' contexts with all columns, (k, d')."""
+        x, columns = self._encode(round, contexts_at(round, positions))
+        out = x.new_zeros(len(x), self.dim)
+        out[:, columns] = x
+        return out
+
+    def _encode(self, round: Round, z: Tensor) -> tuple[Tensor, Tensor]:
+        x, columns = self.encoder.encode(z, round.active, self.encoder.scale_of(round))
+        blocks = [x]
+        if self.config.pooled:
+            blocks.append(pooled(x, masked=round.query is not None))
+        if self.config.constant != 0:
+            blocks.append(x.new_full((len(x), 1), self.config.constant))
+        extra = torch.arange(self.encoder.dim, self.dim, dtype=columns.dtype)
+        return torch.cat(blocks, 1), torch.cat([columns, extra])
+
+
+def pooled(x: Tensor, masked: bool) -> Tensor:
+    """Σ_j a_j with a = x/‖x‖₀ where contexts are masked and a = x where they are not: (n, q) -> (n, 1)."""
+    total = x.sum(1, keepdim=True)
+    return total / (x != 0).sum(1, keepdim=True).clamp(min=1) if masked else total
+
+
+def net_shapes(config: FeatureNetConfig, dim: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a net on `dim` features holds at least."""
+    inputs = NetInputs(config.input, dim).dim
+    for i, shape in enumerate(network_shapes(config.init, inputs, config.width, config.depth)):
+        yield f"weight.{i}", shape
+
+
+class FeatureNet:
+    """φ(x; w), the last hidden layer, and f = W_L φ; `train` fits both to a history when it is time to."""
+
+    def __init__(self, config: FeatureNetConfig, dim: int, seed: int, purpose: str = "feature net") -> None:
+        self.config, self.seed, self.purpose = config, seed, purpose
+        self.inputs = NetInputs(config.input, dim)
+        rng = stream(seed, purpose)
+        self.initial = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
+        self.net = self.initial
+        self.watch = LearningWatch("the net")
+        self.failures = 0  # trainings that ended in NaN or in a net without a live unit
+
+    def features(self, x: Tensor, columns: Tensor | None = None) -> Tensor:
+        """φ of encoded contexts (n, d'), or (n, q') on some columns, without the constant of biases: (n, m)."""
+        net = self._on(columns)
+        hidden = layers(net, augment(net, x))[0][-1]
+        return hidden[:, :-1] if net.bias else hidden
+
+    def predict(self, x: Tensor, columns: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+        """f of encoded contexts, (n,); `mask` (m,) multiplies φ."""
+        net = self._on(columns)
+        hidden = layers(net, augment(net, x))[0][-1]
+        if mask is not None:
+            hidden[:, : len(mask)] *= mask
+        return output(net, hidden)
+
+    def _on(self, columns: Tensor | None) -> Network:
+        """The net for inputs that are given on these columns only."""
+        if columns is None:
+            return self.net
+        bias = [columns.new_tensor([self.inputs.dim])] if self.net.bias else []
+        return restrict(self.net, torch.cat([columns, *bias]))
+
+    def remember(self, history: History, round: Round, positions: Tensor, rewards: Tensor) -> list[int]:
+        """Append the slate's contexts to the history with the rewards that were seen; their rows, in slate order."""
+        contexts = self.inputs.at(round, positions)
+        self.inputs.encoder.settle(round)
+        self.watch.see(rewards)
+        rows = [history.row(context) for context in contexts]
+        for row, reward in zip(rows, rewards.tolist(), strict=True):
+            if not math.isnan(reward):  # not observed, not learned
+                history.observe_arm(row, reward)
+        return rows
+
+    def train(self, history: History, t: int, head: Tensor | None = None) -> bool:
+        """Fit to all rewards seen if it is time to after the t-th update; says whether it did.
+
+        Given a `head` (m,), that is the output layer, and only what lies below is trained.
+        """
+        if not self.config.retrain.due(t) or history.observations == 0 or self.config.adam.steps == 0:
+            return False
+        start = self.initial if self.config.adam.start == "restart" else self.net
+        if head is not None:
+            start = Network((*start.weights[:-1], head.reshape(1, -1)), start.scale, start.bias)
+        rng = stream(self.seed, f"{self.purpose} training", t)
+        x, target, counts = history.targets()
+        self.net = fit_network(start, x, target, counts, self.config.adam, rng, head=head is None)
+        failed = self.net is start
+        self.failures += failed
+        if lifeless(self.net, x, target):
+            failed = True
+            self._revive(x, target, counts, t)
+        self.watch.trained(failed, history.rewards.rows)
+        return True
+
+    def _revive(self, x: Tensor, target: Tensor, counts: Tensor, t: int) -> None:
+        """Another draw of initial weights, trained at once; untrained where training kills it too."""
+        self.failures += 1
+        config, rng = self.config, stream(self.seed, f"{self.purpose} again", t)
+        fresh = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
+        trained = fit_network(fresh, x, target, counts, config.adam, rng)
+        self.net = fresh if lifeless(trained, x, target) else trained
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}
+        state |= {f"initial.{i}": weight for i, weight in enumerate(self.initial.weights)}
+        return {**state, "rho": self.inputs.encoder.saved_rho(), "failures": torch.tensor(self.failures)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        shapes = list(enumerate(self.initial.weights))
+        weights = tuple(take(state, f"weight.{i}", like) for i, like in shapes)
+        initial = tuple(take(state, f"initial.{i}", like) for i, like in shapes)
+        self.net = Network(weights, self.net.scale, self.net.bias)
+        self.initial = Network(initial, self.net.scale, self.net.bias)
+        self.inputs.encoder.load_rho(state)
+        self.failures = take_count(state, "failures")

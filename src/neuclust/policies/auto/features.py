@@ -1,0 +1,229 @@
+"""Features of a context in named blocks, each of typical length 1, so that scales and units do not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import check_entries
+from neuclust.core import Round
+from neuclust.errors import ConfigError
+from neuclust.models.state import expect, take_number, take_numbers, take_rows
+from neuclust.slates.cluster_choice import choose_clusters
+
+# a learner reads a leading part of this list; without masks the blocks of MASKED alone are left out
+ORDER = ("constant", "pooled", "average", "mask", "pooled-square", "squares", "crosses")
+MASKED = ("pooled", "mask", "pooled-square")
+NET_CONSTANT = 0.5
+LOOKED_AT = 500  # contexts clusters are looked for among: more only cost time
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksConfig:
+    """No products of two features where there are more than `cross_limit` of them; a round without a query counts as
+    masked where more than `masked_share` of its entries are 0; contexts longer than `cap` typical ones are shortened.
+    Clusters, at most `most_clusters`, are looked for among the arms of the first round where it has `fewest_arms`.
+    """
+
+    cross_limit: int = 40
+    masked_share: float = 0.05
+    cap: float = 20.0
+    most_clusters: int = 30
+    fewest_arms: int = 100
+
+    def __post_init__(self) -> None:
+        check_entries(self)
+        if not (self.cross_limit >= 0 and self.masked_share >= 0 and self.cap >= 1):
+            raise ConfigError(
+                "blocks: expected cross_limit and masked_share of at least 0 and a cap of at least 1, got "
+                f"{self.cross_limit}, {self.masked_share} and {self.cap}"
+            )
+        if self.most_clusters < 1 or self.fewest_arms < 2:
+            raise ConfigError(
+                "blocks: expected most_clusters of at least 1 and fewest_arms of at least 2, got "
+                f"{self.most_clusters} and {self.fewest_arms}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where contexts gather: centroids (C, d) in units of x, and how far from theirs contexts typically are."""
+
+    centroids: Tensor
+    spread: float
+
+    def labels(self, x: Tensor) -> Tensor:
+        """The nearest centroid of each x (n, d) -> (n,)."""
+        return torch.cdist(x, self.centroids).argmin(1)
+
+
+def find_places(config: BlocksConfig, x: Tensor) -> Places | None:
+    """Clusters of contexts x (n, d) of length about 1; None where they are few or form none."""
+    if len(x) < config.fewest_arms:
+        return None
+    found = choose_clusters(x[evenly(len(x), LOOKED_AT)], "silhouette", config.most_clusters)
+    if not found.clustered:
+        return None
+    places = Places(found.centroids, 1.0)
+    return replace(places, spread=typical_length(x - places.centroids[places.labels(x)]))
+
+
+@dataclass(frozen=True)
+class Features:
+    """Contexts read once for all learners: x (n, d) of size about 1, blocks but the crosses (n, p_0), net inputs."""
+
+    x: Tensor
+    plain: Tensor
+    inputs: Tensor  # (n, d')
+    cross: float  # what products x_i x_j are multiplied with; 0: there are none
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        """All blocks, (n, p)."""
+        return torch.cat([self.plain, self.cross * products(self.x)], 1) if self.cross else self.plain
+
+    def columns(self, size: int) -> Tensor:
+        """The leading `size` columns."""
+        return self.plain[:, :size] if size <= self.plain.shape[1] else self.matrix
+
+    def dot(self, weights: Tensor) -> Tensor:
+        """The leading columns times weights (p',) -> (n,), with crosses as xᵀWx: their matrix is never made."""
+        kept = self.plain.shape[1]
+        if len(weights) <= kept:
+            return self.plain[:, : len(weights)] @ weights
+        d = self.x.shape[1]
+        square = weights.new_zeros(d, d)
+        square[tuple(torch.triu_indices(d, d, 1))] = self.cross * weights[kept:]
+        return self.plain @ weights[:kept] + ((self.x @ square) * self.x).sum(1)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureBlocks:
+    """How contexts are read, settled by one round: masked or not, and what every block is divided by."""
+
+    masked: bool
+    longest: float  # contexts are shortened to this length
+    scale: float  # x = z / scale
+    norms: tuple[float, ...]  # length of a typical row, a block
+    dim: int
+    cross_limit: int
+    input_length: float = 1.0  # of a typical context as nets read it, the constant left out
+    places: Places | None = None  # None: contexts are masked, few, or form no clusters
+
+    @classmethod
+    def of(cls, config: BlocksConfig, round: Round) -> FeatureBlocks | None:
+        """Settled by this round's contexts; None where all of them are 0, which tells nothing."""
+        z = round.contexts.to(torch.float64)
+        lengths = torch.linalg.vector_norm(z, dim=1)
+        if not bool((lengths > 0).any()):
+            return None
+        longest = config.cap * float(lengths[lengths > 0].median())  # an outlier must not set the scale
+        z = shortened(z, longest)
+        masked = round.query is not None or float((z == 0).to(torch.float64).mean()) > config.masked_share
+        scale = float(z[lengths <= longest].abs().max()) if masked else typical_length(z)
+        first = cls(masked, longest, scale, (1.0,) * len(ORDER), z.shape[1], config.cross_limit)
+        norms = {name: typical_length(block) for name, block in first._blocks(z / scale).items()}
+        norms["crosses"] = typical_length(products(z / scale)) if first.crossed else 1.0
+        settled = replace(first, norms=tuple(norms.get(name, 1.0) for name in ORDER))
+        inputs = settled.read(z).inputs[:, :-1]
+        places = None if masked else find_places(config, z / scale)
+        return replace(settled, input_length=typical_length(inputs), places=places)
+
+    @property
+    def crossed(self) -> bool:
+        return 1 < self.dim <= self.cross_limit
+
+    def sizes(self, last: str) -> dict[str, int]:
+        """Columns of every block there is, up to and with the block `last`."""
+        d = self.dim
+        size = {"constant": 1, "pooled": 1, "pooled-square": 1, "crosses": d * (d - 1) // 2 if self.crossed else 0}
+        names = [name for name in ORDER[: ORDER.index(last) + 1] if self.masked or name not in MASKED]
+        return {name: size.get(name, d) for name in names if size.get(name, d) > 0}
+
+    @property
+    def size(self) -> int:
+        """Columns of all blocks."""
+        return sum(self.sizes(ORDER[-1]).values())
+
+    @property
+    def input_size(self) -> int:
+        """Columns of what nets read."""
+        return self.dim + (2 if self.masked else 1)
+
+    def scaled(self, z: Tensor) -> Tensor:
+        """x of contexts z (n, d)."""
+        return shortened(z.to(torch.float64), self.longest) / self.scale
+
+    def read(self, z: Tensor) -> Features:
+        """Features of contexts z (n, d)."""
+        x = self.scaled(z)
+        blocks = self._blocks(x)
+        plain = torch.cat([block / self.norms[ORDER.index(name)] for name, block in blocks.items()], 1)
+        shared = [blocks["pooled"]] if self.masked else []
+        inputs = torch.cat([x, *shared, x.new_full((len(x), 1), NET_CONSTANT)], 1)
+        return Features(x, plain, inputs, 1 / self.norms[-1] if self.crossed else 0.0)
+
+    def _blocks(self, x: Tensor) -> dict[str, Tensor]:
+        """Blocks of x (n, d) but the crosses, before they are divided by their norms."""
+        one = x.new_ones(len(x), 1)
+        if not self.masked:
+            return {"constant": one, "average": x, "squares": x * x}
+        mask = (x != 0).to(x.dtype)
+        share = 1 / mask.sum(1, keepdim=True).clamp(min=1)  # 1/q
+        average, squares = x * share, x * x * share
+        return {
+            "constant": one,
+            "pooled": average.sum(1, keepdim=True),
+            "average": average,
+            "mask": mask * share,
+            "pooled-square": squares.sum(1, keepdim=True),
+            "squares": squares,
+        }
+
+    def state_dict(self) -> dict[str, Tensor]:
+        numbers = [float(self.masked), self.longest, self.scale, float(self.dim), self.input_length, *self.norms]
+        state = {"settled": torch.tensor(numbers, dtype=torch.float64)}
+        if self.places is not None:
+            state["centroids"] = self.places.centroids.clone()
+            state["spread"] = torch.tensor(self.places.spread, dtype=torch.float64)
+        return state
+
+    @classmethod
+    def from_state(cls, config: BlocksConfig, dim: int, state: Mapping[str, Tensor]) -> FeatureBlocks:
+        masked, longest, scale, width, length, *norms = take_numbers(state, "settled", 5 + len(ORDER))
+        expect(width == dim, f"contexts of {dim} features", f"{width:g}")
+        expect(masked in (0, 1), "contexts that are masked (1) or not (0)", masked)
+        expect(min(longest, scale, length, *norms) > 0, "scales above 0", min(longest, scale, length, *norms))
+        places = None
+        if "centroids" in state:
+            places = Places(take_rows(state, "centroids", (dim,)), take_number(state, "spread"))
+            expect(len(places.centroids) > 0 and places.spread > 0, "places of some spread", places.spread)
+            expect(not masked, "places of contexts that are not masked", "masked ones")
+        return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, places)
+
+
+def evenly(n: int, most: int) -> Tensor:
+    """At most `most` of n positions, evenly spaced."""
+    return torch.arange(n) if n <= most else torch.arange(most) * n // most
+
+
+def products(x: Tensor) -> Tensor:
+    """x_i x_j for i < j: (n, d) -> (n, d(d − 1)/2)."""
+    i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
+    return x[:, i] * x[:, j]
+
+
+def shortened(z: Tensor, longest: float) -> Tensor:
+    """Rows longer than `longest` keep their direction only."""
+    lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    return torch.where(lengths > longest, z * (longest / lengths.clamp(min=longest)), z)
+
+
+def typical_length(rows: Tensor) -> float:
+    """√ of the mean squared length of rows (n, p); 1 where all are 0."""
+    length = float(rows.square().sum(1).mean().sqrt())
+    return length if length > 0 else 1.0

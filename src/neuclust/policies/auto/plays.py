@@ -1,0 +1,84 @@
+"""What a team of learners has seen since it began: distinct contexts with their features, rewards, slate by slate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from neuclust.models.history import GrowingTable, History
+from neuclust.models.state import check_lengths, expect, nested, under
+from neuclust.policies.auto.features import FeatureBlocks, Features
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """The arms of one slate whose rewards were seen: features, rewards (k,), rows of the history (k,)."""
+
+    features: Features
+    rewards: Tensor
+    rows: Tensor
+
+
+class Plays:
+    """All observations; equal contexts once, with what every learner reads of them side by side."""
+
+    def __init__(self, blocks: FeatureBlocks, slate_size: int) -> None:
+        self.slate_size = slate_size
+        self.history = History(blocks.input_size, slate_size)  # its contexts are the net's inputs
+        self.contexts = GrowingTable(blocks.dim)  # z of every row of the history
+        self._features = GrowingTable(blocks.size)  # all blocks of every row
+        self._ends = GrowingTable(dtype=torch.int64)  # observations after every slate
+
+    @property
+    def slates(self) -> int:
+        """How many slates were seen."""
+        return len(self._ends)
+
+    def add(self, z: Tensor, features: Features, rewards: Tensor) -> Played:
+        """Take in contexts z (k, d) with rewards (k,)."""
+        rows = [self._row(i, z, features) for i in range(len(z))]
+        for row, reward in zip(rows, rewards.tolist(), strict=True):
+            self.history.observe_arm(row, reward)
+        self._ends.append(self.history.observations)
+        return Played(features, rewards, torch.tensor(rows))
+
+    def _row(self, i: int, z: Tensor, features: Features) -> int:
+        row = self.history.row(features.inputs[i])
+        if row == len(self.contexts):
+            self.contexts.append(z[i])
+            self._features.append(features.matrix[i])
+        return row
+
+    def table(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Distinct features on the leading columns (u, size), sums of rewards (u,) and counts (u,)."""
+        return self._features.rows[:, :size], self.history.sums.rows, self.history.counts.rows
+
+    def latest(self, slates: int) -> list[tuple[Tensor, Tensor]]:
+        """Contexts and rewards of the last slates, oldest first."""
+        ends = [0, *self._ends.rows.tolist()][-slates - 1 :]
+        seen, rewards = self.history.seen.rows, self.history.rewards.rows
+        return [(self.contexts.rows[seen[start:end]], rewards[start:end].clone()) for start, end in pairwise(ends)]
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {
+            **nested("history", self.history.state_dict()),
+            "contexts": self.contexts.rows.clone(),
+            "features": self._features.rows.clone(),
+            "ends": self._ends.rows.clone(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.history.load_state_dict(under("history", state))
+        contexts, features = self.contexts.taken(state, "contexts"), self._features.taken(state, "features")
+        check_lengths(contexts=contexts, features=features, history=self.history.contexts.rows)
+        ends = self._ends.taken(state, "ends")
+        steps = torch.diff(ends, prepend=ends.new_zeros(1))
+        whole = bool((steps > 0).all()) and int(steps.sum()) == self.history.observations
+        expect(whole, f"ends that rise to {self.history.observations} observations", ends.tolist()[-3:])
+        self.contexts.load(contexts)
+        self._features.load(features)
+        self._ends.load(ends)

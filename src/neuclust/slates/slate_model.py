@@ -1,0 +1,205 @@
+"""The slate model: the monotone network F, its scale, its inputs and its training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from neuclust.configuration import check_entries
+from neuclust.errors import ConfigError
+from neuclust.kernels import fused, jit
+from neuclust.kernels.initial import network_shapes
+from neuclust.kernels.monotone import (
+    MonotoneNetwork,
+    slate_gradient_norms,
+    slate_gradients,
+    slate_value,
+)
+from neuclust.kernels.training import Parameters, Projection
+from neuclust.models.fitting import LeastSquares, TrainingConfig, fit
+from neuclust.models.history import History
+from neuclust.models.state import Shape, take, take_count
+from neuclust.models.watch import LearningWatch
+from neuclust.randomness import stream
+
+
+@dataclass(frozen=True, slots=True)
+class SlateModelConfig:
+    """F's shape and use.
+
+    scale `printed`: weights q(Θ); `calibrated`: q(Θ)·2/fan-in, so that F(1) ≈ 1 at the start.
+    init `paper`: Θ ~ N(1/n, 1), b = 0; `monotone`: Θ ~ N(0, 1), b ~ U(±1/fan-in).
+    biases `trained` start as `init` says; `none`: there are none, which gives the printed number of parameters,
+    Kn + n; `drawn`: they start like the weights, at N(1/n, 1).
+    `weight` is ω in Σv + ωKF; `train_input` what F is fitted on: predictions of today's arm net, those made
+    when the slate was learned, or the realised arm rewards.
+    """
+
+    width: int = 15
+    depth: int = 1
+    transform: Literal["sigmoid", "softplus", "exp", "square", "abs"] = "sigmoid"
+    scale: Literal["printed", "calibrated"] = "calibrated"
+    init: Literal["paper", "monotone"] = "paper"
+    biases: Literal["trained", "none", "drawn"] = "trained"
+    relu_out: bool = False
+    nonneg_bias: bool = False
+    clamp_all: bool = False  # the authors' MovieLens code: every raw parameter clamped at 0 after each step
+    weight: float = 1.0
+    score: Literal["sum", "mean"] = "sum"
+    input: Literal["mean", "optimistic"] = "mean"
+    sort_input: bool = True
+    relu_input: bool = True
+    train_input: Literal["predicted", "predicted-then", "realised"] = "predicted"
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def __post_init__(self) -> None:
+        check_entries(self)
+        if self.width < 1 or self.depth < 1:
+            raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
+        if not self.weight >= 0:
+            raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
+
+
+def slate_shapes(config: SlateModelConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of F for slates of this size holds at least."""
+    for i, shape in enumerate(network_shapes(config.init, slate_size, config.width, config.depth)):
+        yield f"parameter.{i}", shape
+
+
+class SlateModel:
+    """F(r) for slates of K arm rewards, non-decreasing in each."""
+
+    def __init__(self, config: SlateModelConfig, slate_size: int, seed: int) -> None:
+        self.config, self.slate_size = config, slate_size
+        self.initial = initial_slate_network(config, slate_size, seed)
+        self.net = self.initial
+        self.watch = LearningWatch("the slate net")
+        self.failures = 0
+
+    def prepare(self, rewards: Tensor) -> Tensor:
+        """What F reads of arm rewards (…, K): rectified and sorted descending, unless configured otherwise."""
+        if self.config.relu_input:
+            rewards = torch.relu(rewards)
+        return torch.sort(rewards, dim=-1, descending=True).values if self.config.sort_input else rewards
+
+    def value(self, rewards: Tensor) -> Tensor:
+        """F of slates (…, K) -> (…)."""
+        return slate_value(self.net, self.prepare(rewards))
+
+    def train(self, history: History, predicted: Tensor, updates: int) -> None:
+        """Fit F to all slates seen; `predicted` (u,) are the arm net's means of the history's contexts."""
+        training = self.config.training
+        if len(history.slate_rewards) == 0 or training.steps == 0 or not training.due(updates):
+            return
+        start = self.initial.parameters if training.start == "restart" else self.net.parameters
+        result = fit(self._problem(history, predicted), start, training)
+        self.failures += result.failed
+        self.watch.trained(result.failed, history.slate_rewards.rows)
+        self.net = self.net.with_parameters(result.parameters)
+
+    def _inputs(self, history: History, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Slates as F reads them (u, K), their mean rewards (u,) and counts (u,)."""
+        inputs, target, counts = slates_seen(history, predicted, self.config.train_input)
+        return self.prepare(inputs), target, counts
+
+    def _problem(self, history: History, predicted: Tensor) -> LeastSquares:
+        inputs, target, counts = self._inputs(history, predicted)
+        share, pull = self.config.training.weights(max(1, int(counts.sum())), self.config.width)
+        weight = counts * share
+
+        def gradient(parameters: Parameters, _: int) -> Parameters:
+            return slate_gradients(self.net.with_parameters(parameters), inputs, target, weight)
+
+        fusible = self.config.depth == 1 and self.config.training.engine == "auto" and jit.serves(*self.net.parameters)
+
+        def loss(parameters: Parameters) -> float:
+            if fusible:
+                return fused.slate_sums(self.net, parameters, inputs, target, weight)[0]
+            error = slate_value(self.net.with_parameters(parameters), inputs) - target
+            return 0.5 * float((weight * error * error).sum())
+
+        def curvature(parameters: Parameters) -> float:
+            if fusible:
+                return fused.slate_sums(self.net, parameters, inputs, target, weight)[1]
+            return float((weight * slate_gradient_norms(self.net.with_parameters(parameters), inputs)).sum())
+
+        training = self.config.training
+        anchor = self.initial.parameters if training.anchor == "initial" else None
+
+        def at_once(start: Parameters, step: float) -> Parameters:
+            return fused.descend_slate(
+                self.net, start, inputs, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor,
+                clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias, biased=self.config.biases != "none",
+            )  # fmt: skip
+
+        project = slate_projection(self.config)
+        return LeastSquares(gradient, loss, curvature, pull, anchor, project, at_once if fusible else None)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        state = {f"parameter.{i}": p for i, p in enumerate(self.net.parameters)}
+        state |= {f"initial.{i}": p for i, p in enumerate(self.initial.parameters)}
+        return {**state, "failures": torch.tensor(self.failures)}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        shapes = list(enumerate(self.initial.parameters))
+        self.net = self.net.with_parameters(tuple(take(state, f"parameter.{i}", like) for i, like in shapes))
+        self.initial = self.net.with_parameters(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
+        self.failures = take_count(state, "failures")
+
+
+def slates_seen(history: History, predicted: Tensor, kind: str) -> tuple[Tensor, Tensor, Tensor]:
+    """Arm rewards of the slates in a history (u, K), the slates' mean rewards (u,) and counts (u,).
+
+    Arm rewards are `predicted` (distinct contexts,) for the kind of this name, those predicted when the slate was
+    learned for `predicted-then`, those that came back for `realised`.
+    """
+    if kind == "predicted":
+        groups, target, counts = history.slate_targets()
+        return predicted[groups], target, counts
+    inputs = history.slate_arm_rewards.rows if kind == "realised" else history.slate_predictions.rows
+    known = ~torch.isnan(inputs).any(1)  # a slate with an unseen arm reward has no realised input
+    target = history.slate_rewards.rows[known]
+    return inputs[known], target, torch.ones_like(target)
+
+
+def initial_slate_network(config: SlateModelConfig, slate_size: int, seed: int) -> MonotoneNetwork:
+    """Θ and b at the start, with the scale c_k of every layer."""
+    rng = stream(seed, "slate network")
+    sizes = [slate_size, *[config.width] * config.depth, 1]
+    shapes = list(zip(sizes[1:], sizes[:-1], strict=True))
+    centre = 1 / config.width if config.init == "paper" else 0.0
+    weights = tuple(torch.from_numpy(centre + rng.standard_normal(shape)) for shape in shapes)
+    biases = tuple(torch.from_numpy(_initial_bias(config, out, fan_in, rng)) for out, fan_in in shapes)
+    if config.nonneg_bias:
+        biases = tuple(bias.clamp(min=0) for bias in biases)
+    scales = tuple(1.0 if config.scale == "printed" else 2 / fan_in for _, fan_in in shapes)
+    return MonotoneNetwork(weights, biases, scales, config.transform, config.relu_out)
+
+
+def _initial_bias(config: SlateModelConfig, out: int, fan_in: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    if config.biases == "drawn":
+        return 1 / config.width + rng.standard_normal(out)
+    drawn = rng.uniform(-1, 1, out) / fan_in
+    return drawn if config.init == "monotone" and config.biases == "trained" else np.zeros(out)
+
+
+def slate_projection(config: SlateModelConfig) -> Projection | None:
+    """What holds after every step, in place on weights and then biases; None where nothing has to."""
+    weights, bare = config.depth + 1, config.biases == "none"
+    if not (config.clamp_all or config.nonneg_bias or bare):
+        return None
+
+    def project(parameters: Parameters) -> None:
+        for place, parameter in enumerate(parameters):
+            if bare and place >= weights:
+                parameter.zero_()  # biases that stay at 0: a net without them
+            elif config.clamp_all or (config.nonneg_bias and place >= weights):
+                parameter.clamp_(min=0)
+
+    return project

@@ -1,0 +1,183 @@
+"""The pieces of batched runs against plain references, with ridges other than 1."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from neuclust.experiment.engines.device import fused
+from neuclust.experiment.engines.device.covariance import DualBatch, PrimalBatch, whitened
+from neuclust.experiment.engines.device.dealer import filled_up
+from neuclust.experiment.engines.device.graphs import bucket
+from neuclust.experiment.engines.device.learners import ArmLoss, SlateLoss
+from neuclust.experiment.engines.device.networks import RowFactors, SlateShape
+from neuclust.experiment.engines.device.selection import first_alike, representatives, top_of_table
+from neuclust.kernels.monotone import MonotoneNetwork, slate_gradient_norms, slate_gradients
+from neuclust.kernels.network import Network, layer_factors, squared_norms
+from neuclust.kernels.ranking import sort_positions
+from neuclust.kernels.training import arm_gradients
+from neuclust.randomness import stream
+from neuclust.slates.slate_model import SlateModelConfig
+
+RUNS, WIDTH, DIM = 2, 4, 5
+
+
+def draw(*shape: int, t: int = 0) -> Tensor:
+    return torch.from_numpy(stream(3, "batched parts", t).standard_normal(shape))
+
+
+def some_factors(rows: int, columns: Tensor, t: int) -> RowFactors:
+    return RowFactors(
+        draw(RUNS, rows, len(columns), t=t), draw(RUNS, rows, WIDTH, t=t + 1), draw(RUNS, rows, WIDTH, t=t + 2)
+    )
+
+
+def whole(factors: RowFactors, columns: Tensor) -> Tensor:
+    """ĝ on all coordinates, (R, n, p)."""
+    inputs = torch.zeros(*factors.inputs.shape[:2], DIM, dtype=torch.float64)
+    inputs[:, :, columns] = factors.inputs
+    return RowFactors(inputs, factors.deltas, factors.last).flat()
+
+
+@pytest.mark.parametrize("form", ["primal", "refreshed", "dual"])
+def test_widths_of_runs_equal_the_explicit_inverse(form: str) -> None:
+    ridge = torch.tensor([0.3, 2.0], dtype=torch.float64)
+    kept = DualBatch(ridge, WIDTH, DIM, 60) if form == "dual" else PrimalBatch(ridge, WIDTH, DIM, 4)
+    size = WIDTH * DIM + WIDTH
+    matrix = ridge.view(-1, 1, 1) * torch.eye(size, dtype=torch.float64)
+    for t in range(1, 11):
+        columns = torch.tensor([0, 2, 3] if t % 2 else [1, 2])
+        played = some_factors(3, columns, 10 * t)
+        kept.observe(played, columns)
+        if form == "refreshed":
+            kept.refresh(t)
+        matrix = matrix + whole(played, columns).mT @ whole(played, columns)
+    columns = torch.tensor([0, 1, 4])
+    asked = some_factors(7, columns, 500)
+    g = whole(asked, columns)
+    torch.testing.assert_close(
+        kept.squares(asked, columns), ((g @ torch.linalg.inv(matrix)) * g).sum(-1), rtol=1e-9, atol=1e-12
+    )
+    kept.check()
+
+
+def test_a_refresh_forgets_rounding() -> None:
+    kept, columns = PrimalBatch(torch.tensor([0.3, 2.0]).double(), WIDTH, DIM, 4), torch.arange(DIM)
+    kept.observe(some_factors(3, columns, 10), columns)
+    asked = some_factors(7, columns, 500)
+    before = kept.squares(asked, columns)
+    kept._inverse += 0.01  # as if errors had piled up
+    kept.refresh(5)
+    assert not torch.allclose(kept.squares(asked, columns), before)
+    kept.refresh(8)
+    torch.testing.assert_close(kept.squares(asked, columns), before)
+
+
+def test_elimination_is_a_cholesky_solve() -> None:
+    half = draw(RUNS, 5, 8)
+    core, rows = half @ half.mT, draw(RUNS, 5, 6, t=1)
+    found, fine = whitened(core, rows)
+    assert bool(fine.all())
+    wanted = torch.linalg.solve_triangular(torch.linalg.cholesky(core), rows, upper=False)
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+    assert not bool(whitened(-core, rows)[1].any())
+
+
+def test_gradients_and_curvature_of_runs_equal_the_kernels() -> None:
+    loss = ArmLoss(RUNS, DIM, 30, 1.7, torch.device("cpu"))
+    loss.contexts.copy_(draw(RUNS, DIM, 30))
+    loss.target.copy_(draw(RUNS, 30, t=1))
+    loss.weight[:, :20] = draw(RUNS, 20, t=2).abs()
+    first, last = draw(RUNS, WIDTH, DIM, t=3), draw(RUNS, WIDTH, t=4)
+    slopes, curvature = loss.gradient((first, last), 25), loss.curvature((first, last), 25)
+    for run in range(RUNS):
+        net, x = Network((first[run], last[run : run + 1]), 1.7), loss.contexts[run, :, :20].T
+        data = (x, loss.target[run, :20], loss.weight[run, :20])
+        wanted = arm_gradients(net, *data)
+        torch.testing.assert_close(slopes[0][run], wanted[0])
+        torch.testing.assert_close(slopes[1][run], wanted[1][0])
+        torch.testing.assert_close(curvature[run], (data[2] * squared_norms(layer_factors(net, x))).sum())
+
+
+@pytest.mark.parametrize("relu_out", [False, True])
+@pytest.mark.parametrize("transform", ["sigmoid", "softplus"])
+def test_slate_gradients_of_runs_equal_the_kernels(transform: str, relu_out: bool) -> None:
+    shape = SlateShape(transform, (0.4, 0.3), relu_out)
+    loss = SlateLoss(SlateModelConfig(), shape, RUNS, 3, 30, torch.device("cpu"))
+    loss.inputs.copy_(draw(RUNS, 3, 30))
+    loss.target.copy_(draw(RUNS, 30, t=1))
+    loss.weight[:, :20] = draw(RUNS, 20, t=2).abs()
+    shapes = ((WIDTH, 3), (1, WIDTH), (WIDTH,), (1,))
+    parameters = tuple(draw(RUNS, *s, t=5 + i) for i, s in enumerate(shapes))
+    slopes, curvature = loss.gradient(parameters, 25), loss.curvature(parameters, 25)
+    for run in range(RUNS):
+        own = [p[run] for p in parameters]
+        net = MonotoneNetwork((own[0], own[1]), (own[2], own[3]), shape.scales, transform, relu_out)
+        inputs, weight = loss.inputs[run, :, :20].T, loss.weight[run, :20]
+        for mine, theirs in zip(slopes, slate_gradients(net, inputs, loss.target[run, :20], weight), strict=True):
+            torch.testing.assert_close(mine[run], theirs)
+        torch.testing.assert_close(curvature[run], (weight * slate_gradient_norms(net, inputs)).sum())
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([0.0, -0.0, 0.5])), min_size=1, max_size=40))
+def test_equal_rows_have_the_first_of_them(rows: list[tuple[int, float]]) -> None:
+    found = representatives(torch.tensor(rows, dtype=torch.float64)).tolist()
+    assert found == [rows.index(row) for row in rows]
+
+
+def test_few_equal_rows_have_the_first_of_their_run() -> None:
+    rows = torch.tensor([[[1.0, 2.0], [0.0, 1.0], [1.0, 2.0]], [[3.0, 3.0], [3.0, 3.0], [1.0, 2.0]]])
+    assert first_alike(rows).tolist() == [[0, 1, 0], [0, 0, 2]]
+
+
+@given(st.lists(st.integers(0, 3), min_size=6, max_size=30), st.integers(0, 5))
+def test_top_of_a_table_is_the_sorted_top(values: list[int], shift: int) -> None:
+    scores = torch.tensor([values, values[::-1]], dtype=torch.float64)
+    members = [list(range(0, len(values), 2)), list(range(1, len(values), 2))]
+    longest = len(members[0]) + shift
+    table = torch.tensor([row + [-1] * (longest - len(row)) for row in members])
+    found = top_of_table(scores, table, 3)
+    for run in range(2):
+        for c, row in enumerate(members):
+            order = sort_positions(scores[run][row], torch.arange(len(row)))[:3]
+            assert found[run, c].tolist() == [row[i] for i in order]
+
+
+@given(st.integers(1, 400), st.integers(1, 400))
+def test_buckets_hold_what_they_must(rows: int, extra: int) -> None:
+    size = bucket(rows, rows + extra, 8)
+    assert rows <= size <= rows + extra
+    assert len({bucket(n, 5000, 64) for n in range(1, 5001)}) < 16
+
+
+@given(st.sets(st.integers(0, 39), min_size=1))
+def test_idle_columns_fill_up(active: set[int]) -> None:
+    found = filled_up(torch.tensor(sorted(active)), 40).tolist()
+    assert found == sorted(set(found))
+    assert active <= set(found)
+    assert len(found) < len(active) + 2
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; this machine has none")
+def test_fused_steps_equal_library_steps() -> None:
+    device = torch.device("cuda")
+    loss = ArmLoss(RUNS, DIM, 90, 1.7, device)
+    loss.contexts.copy_(draw(RUNS, DIM, 90))
+    loss.target.copy_(draw(RUNS, 90, t=1))
+    loss.weight[:, :70] = 1 / 70
+    parameters = (draw(RUNS, WIDTH, DIM, t=3).to(device), draw(RUNS, WIDTH, t=4).to(device))
+    home = tuple(p.clone() for p in parameters)
+    moved = tuple(p.clone() for p in parameters)
+    step, pull = torch.tensor([0.01, 0.02]).double().to(device), torch.tensor([0.3, 0.1]).double().to(device)
+    assert fused.serves_arms(parameters)
+    assert loss.steps_at_once(moved, home, 80, 3, step, pull)
+    for _ in range(3):
+        slopes = loss.gradient(parameters, 80)
+        for p, g, a in zip(parameters, slopes, home, strict=True):
+            rate, strength = (v.view(-1, *[1] * (p.ndim - 1)) for v in (step, pull))
+            p.sub_(rate * (g + strength * (p - a)))
+    for mine, theirs in zip(moved, parameters, strict=True):
+        torch.testing.assert_close(mine, theirs)

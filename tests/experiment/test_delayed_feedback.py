@@ -1,0 +1,63 @@
+import torch
+from small_problems import random_round, slate_of
+
+from neuclust.core import Feedback, Round, Slate
+from neuclust.environments.beyond import delayed, missing
+from neuclust.environments.synthetic import clusters
+from neuclust.experiment.delayed_feedback import Mail
+from neuclust.experiment.run import RunLabel, run
+from neuclust.presets import build_policy
+
+
+class Listener:
+    """A policy that plays the first arms and writes down when it hears of what."""
+
+    def __init__(self) -> None:
+        self.now, self.heard = 0, []
+
+    def select(self, round: Round) -> Slate:
+        self.now = round.t
+        return slate_of(*range(round.slate_size))
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        self.heard.append((round.t, self.now))
+
+
+def test_parcels_come_when_they_are_due_and_in_order() -> None:
+    mail = Mail()
+    parcels = [(random_round(t, 3, 2, 1), slate_of(0), Feedback(torch.zeros(1), torch.zeros(()))) for t in range(3)]
+    mail.send(parcels[0], 5)
+    mail.send(parcels[1], None)
+    mail.send(parcels[2], 5)
+    assert list(mail.delivered(4)) == []
+    assert [parcel[0].t for parcel in mail.delivered(5)] == [0, 2]
+    assert list(mail.delivered(5)) == []
+
+
+def test_the_loop_updates_when_feedback_arrives() -> None:
+    environment, policy = delayed(horizon=120, seed=1), Listener()
+    run(policy, environment, 120, 1, label=RunLabel("listener"))
+    assert {now - t for t, now in policy.heard} == {0, 50}
+    due = [t for t in range(1, 121) if environment.arrival(t) <= 120]
+    assert sorted(t for t, _ in policy.heard) == due
+
+
+def test_lost_feedback_is_never_heard_of() -> None:
+    environment, policy = missing(horizon=80, seed=1), Listener()
+    record = run(policy, environment, 80, 1, label=RunLabel("listener"))
+    assert [t for t, _ in policy.heard] == [t for t in range(1, 81) if environment.arrival(t) is not None]
+    assert record.rounds == 80
+
+
+def test_feedback_at_once_stays_as_it_was() -> None:
+    environment, policy = clusters(horizon=10), Listener()
+    run(policy, environment, 10, 0, label=RunLabel("listener"))
+    assert policy.heard == [(t, t) for t in range(1, 11)]
+
+
+def test_learners_stand_late_and_missing_feedback() -> None:
+    for problem in (delayed, missing):
+        for name in ("linucb", "neuclust", "cn-ucb"):
+            environment = problem(horizon=60, seed=0, arms_per_round=100)
+            policy = build_policy(name, environment=environment, clusters=4)
+            assert run(policy, environment, 60, 0, label=RunLabel(name)).rounds == 60

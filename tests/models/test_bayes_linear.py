@@ -1,0 +1,130 @@
+"""Bayesian linear regression against explicit Gaussians."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import multivariate_normal
+from torch import Tensor
+
+from neuclust.errors import ConfigError, StateError
+from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, with_constant
+from neuclust.randomness import stream
+
+PRIOR = torch.tensor([0.1, 0.5, 2.0, 0.3], dtype=torch.float64)
+NOISE = 0.2
+
+
+def data(n: int = 30) -> tuple[Tensor, Tensor]:
+    rng = stream(1, "test regression")
+    return torch.from_numpy(rng.standard_normal((n, 4))), torch.from_numpy(rng.random(n))
+
+
+def fitted(n: int = 30) -> BayesLinear:
+    model = BayesLinear(PRIOR, NOISE)
+    x, r = data(n)
+    for start in range(0, n, 7):
+        model.observe(x[start : start + 7], r[start : start + 7])
+    return model
+
+
+def explicit(n: int = 30) -> tuple[Tensor, Tensor]:
+    """Posterior covariance and mean."""
+    x, r = data(n)
+    covariance = torch.linalg.inv(torch.diag(1 / PRIOR) + x.T @ x / NOISE)
+    return covariance, covariance @ x.T @ r / NOISE
+
+
+def test_beliefs_are_the_posterior() -> None:
+    model, (covariance, mean) = fitted(), explicit()
+    x, _ = data(50)
+    torch.testing.assert_close(model.mean, mean)
+    torch.testing.assert_close(model.means(x), x @ mean)
+    torch.testing.assert_close(model.widths(x), ((x @ covariance) * x).sum(1).sqrt())
+    found, variance = model.predictive(x)
+    torch.testing.assert_close(found, x @ mean)
+    torch.testing.assert_close(variance, ((x @ covariance) * x).sum(1) + NOISE)
+
+
+def test_the_covariance_is_the_inverse_of_the_precision() -> None:
+    torch.testing.assert_close(fitted().covariance(), explicit()[0])
+    torch.testing.assert_close(fitted(0).covariance(), torch.diag(PRIOR))
+
+
+def test_draws_have_the_posterior_mean_and_covariance() -> None:
+    """Fails when a draw uses L⁻¹ in place of L⁻ᵀ or forgets its spread."""
+    model, (covariance, mean) = fitted(), explicit()
+    draws = torch.stack([model.draw(stream(0, "test draw", t), 0.7) for t in range(3000)])
+    scale = 0.7 * covariance.diagonal().sqrt()
+    assert bool(((draws.mean(0) - mean).abs() < 5 * scale / math.sqrt(3000)).all())
+    assert float(((torch.cov(draws.T) - 0.49 * covariance) / torch.outer(scale, scale)).abs().max()) < 0.12
+
+
+@pytest.mark.parametrize("n", [0, 1, 30])
+def test_the_evidence_is_the_density_of_the_rewards(n: int) -> None:
+    x, r = data(n)
+    covariance = x @ torch.diag(PRIOR) @ x.T + NOISE * torch.eye(n, dtype=torch.float64)
+    expected = float(multivariate_normal.logpdf(r.numpy(), np.zeros(n), covariance.numpy())) if n else 0.0
+    assert fitted(n).log_evidence() == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_evidence_is_the_sum_of_one_step_ahead_densities() -> None:
+    model, total = BayesLinear(PRIOR, NOISE), 0.0
+    for x, r in zip(*data(), strict=True):
+        mean, variance = model.predictive(x.unsqueeze(0))
+        total -= 0.5 * float(torch.log(2 * math.pi * variance) + (r - mean) ** 2 / variance)
+        model.observe(x.unsqueeze(0), r.unsqueeze(0))
+    assert model.log_evidence() == pytest.approx(total, abs=1e-9)
+
+
+def test_rebuilding_forgets_what_was_there_and_counts_equal_rows() -> None:
+    x, r = data(6)
+    plays = [0, 1, 1, 3, 3, 3, 5]
+    straight = BayesLinear(PRIOR, NOISE)
+    straight.observe(x[plays], r[[0, 1, 2, 3, 4, 5, 0]])
+    rewards = r[[0, 1, 2, 3, 4, 5, 0]]
+    sums, counts = torch.zeros(6, dtype=torch.float64), torch.zeros(6, dtype=torch.float64)
+    sums.index_add_(0, torch.tensor(plays), rewards)
+    counts.index_add_(0, torch.tensor(plays), torch.ones(7, dtype=torch.float64))
+    again = fitted()
+    again.rebuild(x, sums, counts, float(rewards @ rewards))
+    torch.testing.assert_close(again.mean, straight.mean)
+    torch.testing.assert_close(again.widths(x), straight.widths(x))
+    assert again.log_evidence() == pytest.approx(straight.log_evidence())
+
+
+def test_a_state_brings_the_beliefs_back() -> None:
+    model, again = fitted(), BayesLinear(PRIOR, NOISE)
+    again.load_state_dict(model.state_dict())
+    x, _ = data()
+    assert torch.equal(again.means(x), model.means(x))
+    assert torch.equal(again.widths(x), model.widths(x))
+    assert again.log_evidence() == model.log_evidence()
+    with pytest.raises(StateError, match="gram"):
+        BayesLinear.of(BayesLinearConfig(), 3).load_state_dict(model.state_dict())
+
+
+def test_other_variances_are_another_posterior_of_the_same_rewards() -> None:
+    model, other = fitted(), BayesLinear(2 * PRIOR, 0.5)
+    other.observe(*data())
+    model.weigh(2 * PRIOR, 0.5)
+    x, r = data()
+    torch.testing.assert_close(model.mean, other.mean)
+    torch.testing.assert_close(model.widths(x), other.widths(x))
+    covariance = torch.linalg.inv(torch.diag(0.5 / PRIOR) + x.T @ x / 0.5)
+    torch.testing.assert_close(model.variances(), covariance.diagonal())
+    assert model.residual() == pytest.approx(float(((r - x @ model.mean) ** 2).sum()))
+
+
+def test_the_constant_comes_first() -> None:
+    assert with_constant(torch.tensor([[2.0, 3.0]])).tolist() == [[1.0, 2.0, 3.0]]
+
+
+@pytest.mark.parametrize("change", [{"prior_variance": 0.0}, {"noise_variance": -1.0}, {"noise_variance": math.nan}])
+def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"expected prior_variance|expected a finite number"):
+        BayesLinearConfig(**change)

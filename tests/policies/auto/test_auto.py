@@ -1,0 +1,570 @@
+"""auto: who leads, how scores are combined, what is left to chance, and what is forgotten."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import torch
+from small_problems import feedback, play, random_round, same_state, slate_of, small_environment, snapshot
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate
+from neuclust.errors import ConfigError, DataError
+from neuclust.kernels.ranking import top
+from neuclust.policies import auto
+from neuclust.policies.auto.change_point import DriftConfig
+from neuclust.policies.auto.ensemble import Team, TeamConfig, retold
+from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Features, Places
+from neuclust.policies.auto.learners.catalogue import Learner
+from neuclust.policies.auto.marginal_gains import SlateWorth
+from neuclust.policies.auto.policy import Auto, AutoConfig, ExploringConfig
+from neuclust.presets import build_policy, load_policy
+from neuclust.randomness import stream
+
+DIM, K = 6, 3
+GREEDY = ExploringConfig(eps0=0.0)
+
+
+def built(seed: int = 2, **changes: Any) -> Auto:
+    return Auto(AutoConfig(**{"exploring": GREEDY, **changes}), DIM, K, seed)
+
+
+def expected_slate(policy: Auto, round: Round, scores: Tensor) -> list[int]:
+    return top(scores, round.arm_ids, K).tolist()
+
+
+def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
+    """The slate is the top K of the learner with the largest prior + Σ one-step-ahead log-likelihood.
+
+    Fails when evidence is counted after learning or before teams have settled, when another learner leads, or when
+    the prior is left out.
+    """
+    environment = small_environment(horizon=60)
+    policy = built(combine="leader", claims=0, team=TeamConfig(prior=0.5, switching=0.0))
+    tally = torch.tensor([0.5] + [0.0] * 6, dtype=torch.float64)  # contexts are masked: nobody is local
+    leaders = set()
+    for t in range(1, 41):
+        round = environment.round(t)
+        slate = policy.select(round)
+        outcome = environment.play(round, slate)
+        if policy.team is not None:
+            learners = list(policy.team.learners.values())
+            features = policy.team.blocks.read(round.contexts)
+            leader = max(range(len(learners)), key=lambda m: float(tally[m]))
+            leaders.add(leader)
+            scores, means = learners[leader].scores(features, t)
+            assert slate.positions.tolist() == expected_slate(policy, round, scores)
+            torch.testing.assert_close(slate.means, means[slate.positions])
+            rows = policy.team.blocks.read(round.contexts[slate.positions])
+            chances = torch.stack([learner.means(rows) for learner in learners]).clamp(0.03, 0.97)
+            r = outcome.arm_rewards
+            if t > 3:
+                tally = tally + (r * chances.log() + (1 - r) * (1 - chances).log()).sum(1)
+        policy.update(round, slate, outcome)
+        assert policy.team is not None
+        torch.testing.assert_close(policy.team.evidence, tally)
+    assert len(leaders) > 1
+
+
+@pytest.mark.parametrize("switching", [0.0, 1.0])
+@pytest.mark.parametrize("combine", ["leader", "max", "average"])
+def test_scores_are_combined_by_the_rule(combine: str, switching: float) -> None:
+    environment = small_environment()
+    policy = built(combine=combine, penalty=0.2, temperature=2.0, claims=0, team=TeamConfig(switching=switching))
+    play(policy, environment, range(1, 15))
+    team, round = policy.team, environment.round(15)
+    assert team is not None
+    features = team.blocks.read(round.contexts)
+    scores = torch.stack([learner.scores(features, 15)[0] for learner in team.learners.values()])
+    gaps = team.evidence.max() - team.evidence
+    weights = torch.exp(-gaps / 2.0) if switching == 0 else torch.exp(team.log_weights).sqrt()
+    if combine == "leader":
+        expected = scores[int(weights.argmax())]
+    elif combine == "max":
+        expected = (scores - 0.2 * gaps[:, None]).max(0).values
+    else:
+        expected = (weights / weights.sum()) @ scores
+    assert policy.select(round).positions.tolist() == expected_slate(policy, round, expected)
+
+
+def test_the_chance_to_explore_follows_rewards_lift_and_time() -> None:
+    config = ExploringConfig(eps0=0.6, epsc=2.0, power=2.0, least_lift=0.05)
+    assert config.chance(0.5, 0.4, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.4))
+    assert config.chance(0.5, 0.2, 100) == pytest.approx(2 * config.chance(0.5, 0.4, 100))  # half the cost, twice
+    for lift in (0.05, 0.0, -0.3):
+        assert config.chance(0.5, lift, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.05))
+    assert config.chance(0.5, 0.4, 1) == 0.6
+    assert config.chance(1.0, 0.4, 1) == 0
+
+
+def test_it_explores_by_the_teams_level_and_lift() -> None:
+    environment = small_environment()
+    policy = built(exploring=ExploringConfig())
+    assert policy.exploring == pytest.approx(min(0.8, 3 * 0.3**4 / 0.5))
+    slate = replace(slate_of(4, 9, 20), blind=torch.tensor([False, True, True]))
+    policy.update(environment.round(1), slate, feedback([0.0, 1.0, math.nan], 1.0))
+    level, blind = 0.7 + 0.2 * (1 / 2) * (0.0 - 0.7), (0.2 + 1.0) / 2  # the unseen arm is neither chosen nor blind
+    assert policy.team is not None
+    assert policy.team.level == pytest.approx(level)
+    assert policy.team.lift == pytest.approx(level - blind)
+    assert policy.exploring == pytest.approx(min(0.8, 3 * (1 - level) ** 4 / (2 * (level - blind))))
+
+
+@pytest.mark.parametrize("rival", [0.0, 1.0])
+def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> None:
+    """Every slot explores. Any arm: all are taken alike. A learner's best: only the learners' first arms."""
+    environment = small_environment()
+    policy = built(exploring=ExploringConfig(eps0=1.0, epsc=1e9, power=0.0, rival=rival))
+    play(policy, environment, range(1, 8))
+    assert policy.team is not None
+    assert policy.exploring == 1.0
+    round, taken = environment.round(8), torch.zeros(48)
+    for t in range(100, 500):
+        taken[policy.select(replace(round, t=t)).positions] += 1
+    if rival == 0.0:
+        assert float(taken.min()) > 0.3 * 400 * K / 48
+        assert float(taken.max()) < 2 * 400 * K / 48
+        return
+    features = policy.team.blocks.read(round.contexts)
+    greedy = [learner.means(features) for learner in list(policy.team.learners.values())[1:4]]
+    best = {int(top(means, round.arm_ids, 1)[0]) for means in greedy}
+    assert all(taken[arm] > 400 / 6 for arm in best)
+    assert int((taken > 0).sum()) < 40
+
+
+def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
+    environment = small_environment()
+    policy = built(claims=0, exploring=ExploringConfig(eps0=0.3, epsc=1e9, power=0.0, rival=0.0))
+    greedy = built(claims=0)
+    for one in (policy, greedy):
+        for t in range(1, 6):
+            one.update(environment.round(t), slate_of(t, t + 9, t + 20), feedback([1.0, 0.0, 1.0], 1.0))
+    others = 0
+    for t in range(10, 410):
+        round = replace(environment.round(6), t=t)
+        chosen, best = (one.select(round).positions.tolist() for one in (policy, greedy))
+        others += len(set(chosen) - set(best))
+    assert others / (400 * K) == pytest.approx(0.3 * 45 / 48, abs=0.05)
+
+
+def test_slots_that_took_any_arm_are_marked_blind_and_only_those() -> None:
+    """The others are the best of the arms that chance left, best first."""
+    environment = small_environment()
+    by_chance = {rival: ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
+    policy, rivals, greedy = (built(claims=0, exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY))
+    play(greedy, environment, range(1, 8))
+    for one in (policy, rivals):
+        one.load_state_dict(snapshot(greedy))
+    assert greedy.team is not None
+    features = greedy.team.blocks.read(environment.round(8).contexts)
+    blindly = 0
+    for t in range(100, 300):
+        round = replace(environment.round(8), t=t)
+        slate, ranked = policy.select(round), policy.team
+        assert ranked is not None
+        assert slate.blind is not None
+        assert (slate.blind.dtype, slate.blind.shape) == (torch.bool, (K,))
+        scores = torch.exp(ranked.log_weights) @ torch.stack(
+            [learner.scores(features, t)[0] for learner in ranked.learners.values()]
+        )
+        taken = slate.positions[slate.blind]
+        assert len(set(slate.positions.tolist())) == K
+        scores[taken] = -torch.inf
+        expected = top(scores, round.arm_ids, K)[: K - len(taken)]
+        assert slate.positions[~slate.blind].tolist() == expected.tolist()
+        blindly += len(taken)
+        for never in (greedy, rivals):
+            marks = never.select(round).blind
+            assert marks is not None
+            assert not bool(marks.any())
+    assert blindly / (200 * K) == pytest.approx(0.5, abs=0.07)
+
+
+def test_equal_contexts_are_chosen_together_and_units_do_not_matter() -> None:
+    environment = small_environment()
+    one, other = (built(exploring=ExploringConfig()) for _ in range(2))
+    for t in range(1, 20):
+        round = environment.round(t)
+        scaled = replace(round, profiles=round.profiles * 2.0**-20)
+        slate = one.select(round)
+        assert other.select(scaled).positions.tolist() == slate.positions.tolist()
+        outcome = environment.play(round, slate)
+        one.update(round, slate, outcome)
+        other.update(scaled, slate, outcome)
+    twins = replace(environment.round(21), profiles=environment.round(21).profiles[torch.arange(48) // 2])
+    greedy = built()
+    greedy.load_state_dict(one.state_dict())
+    first, second, _ = greedy.select(twins).positions.tolist()
+    assert (first % 2, second) == (0, first + 1)
+
+
+# --- slots that are claimed -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """A learner whose score and mean of an arm are one of its features."""
+
+    column: int
+    scale: float
+
+    def means(self, features: Features) -> Tensor:
+        return features.x[:, self.column] * self.scale
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
+        return self.means(features), self.means(features)
+
+
+WEIGHTS, EARNED, AHEAD = [0.1, 0.6, 0.3], [-3.0, -9.0, -5.0], [1.0, 8.0, 0.0]
+
+
+def promising(t: int, slate_size: int, arms: int = 30) -> Round:
+    """Arms with features, which are what somebody promises, from 0.05 to 1.4."""
+    z = 0.05 + 1.35 * torch.from_numpy(stream(4, "test promises", t).random((arms, DIM)))
+    return Round(t, torch.arange(arms), z, None, slate_size)
+
+
+def opinionated(slate_size: int = 5, **changes: Any) -> Auto:
+    """Three learners of whom the second leads, though it foresaw rewards worst."""
+    policy = Auto(AutoConfig(**{"exploring": GREEDY, "penalty": 0.1, **changes}), DIM, slate_size, 2)
+    blocks = FeatureBlocks.of(BlocksConfig(), promising(1, slate_size))
+    assert blocks is not None
+    team = Team(TeamConfig(learners="linear,additive,quadratic"), blocks, slate_size, 2)
+    team.learners = {name: cast(Learner, Opinion(m, blocks.scale)) for m, name in enumerate(team.learners)}
+    team.log_weights = torch.log(torch.tensor(WEIGHTS, dtype=torch.float64))
+    team._prior = torch.tensor(AHEAD, dtype=torch.float64)
+    team.evidence = team._prior + torch.tensor(EARNED, dtype=torch.float64)
+    policy.team = team
+    return policy
+
+
+def claimed_slate(z: list[list[float]], slate_size: int, claims: int, taken: list[int]) -> list[int]:
+    """What all like best, then what anyone promises most of, by plain loops."""
+    free = [arm for arm in range(len(z)) if arm not in taken]
+    liked = sorted(free, key=lambda arm: -sum(weight * z[arm][m] for m, weight in enumerate(WEIGHTS)))
+    if slate_size - len(taken) < claims + 1:
+        return liked[: slate_size - len(taken)]
+    own = liked[: slate_size - len(taken) - claims]
+    promised = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
+    rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-promised[arm], arm))
+    return own + rest[:claims]
+
+
+@pytest.mark.parametrize("slate_size", [1, 2, 5])
+@pytest.mark.parametrize("claims", [0, 1, 2, 4, 5])
+def test_some_slots_go_to_whoever_promises_most(slate_size: int, claims: int) -> None:
+    """Fails when losses count who began ahead, when promises above 1 count for more, or when no slot is left to all."""
+    policy, plain = opinionated(slate_size, claims=claims), opinionated(slate_size, claims=0)
+    differed = 0
+    for t in range(1, 21):
+        round = promising(t, slate_size)
+        slate = policy.select(round)
+        assert slate.positions.tolist() == claimed_slate(round.contexts.tolist(), slate_size, claims, [])
+        assert slate.blind is not None
+        assert not bool(slate.blind.any())
+        torch.testing.assert_close(slate.means, round.contexts[slate.positions, 1])  # the leader's
+        differed += slate.positions.tolist() != plain.select(round).positions.tolist()
+    assert (differed > 10) == (0 < claims < slate_size)
+
+
+@pytest.mark.parametrize("claims", [1, 2])
+def test_slots_are_claimed_only_if_chance_leaves_one_to_all(claims: int) -> None:
+    policy = opinionated(claims=claims, exploring=ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=0.0))
+    explored = set()
+    for t in range(1, 101):
+        round = promising(t, 5, arms=8)  # so few that chance often takes what all like best
+        slate = policy.select(round)
+        assert slate.blind is not None
+        taken = slate.positions[slate.blind].tolist()
+        expected = claimed_slate(round.contexts.tolist(), 5, claims, taken)
+        assert slate.positions.tolist() == expected + taken
+        explored.add(len(taken))
+    assert explored >= {1, 2, 3, 4}
+
+
+def test_no_slot_is_claimed_where_slates_are_put_together_by_worth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arms in two places, of which a second one in the same place adds half as much."""
+    policies = opinionated(claims=1), opinionated(claims=0)
+    for one in policies:
+        assert one.team is not None
+        corners = torch.eye(2, DIM, dtype=torch.float64)
+        one.team.blocks = replace(one.team.blocks, places=Places(corners, 0.5))
+    rounds = [promising(t, 5) for t in range(1, 21)]
+    before, unclaimed = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
+    assert sum(mine != other for mine, other in zip(before, unclaimed, strict=True)) > 10
+    monkeypatch.setattr(SlateWorth, "steps", 0.5 ** torch.arange(5, dtype=torch.float64))
+    spread, expected = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
+    assert spread == expected
+    assert spread != unclaimed  # put together by worth indeed
+
+
+# --- a world that changes -------------------------------------------------------------------------------------
+
+
+def liked(round: Round, positions: Tensor, sign: int, t: int) -> Feedback:
+    """Rewards with a chance that rises from 0.05 to 0.85 with the first column, or falls."""
+    chances = 0.05 + 0.8 * torch.sigmoid(20 * (sign * (round.profiles[positions, 0] - 0.5) - 0.2))
+    coins = torch.from_numpy(stream(0, "test coins", t).random(K))
+    return Feedback((coins < chances).double(), torch.tensor(math.nan, dtype=torch.float64))
+
+
+def played(policy: Auto, rounds: range, sign: int) -> float:
+    """Mean reward over the second half of these rounds."""
+    rewards = []
+    for t in rounds:
+        round = random_round(t, 60, DIM, K)
+        slate = policy.select(round)
+        outcome = liked(round, slate.positions, sign, t)
+        policy.update(round, slate, outcome)
+        rewards.append(float(outcome.arm_rewards.mean()))
+    late = rewards[len(rewards) // 2 :]
+    return sum(late) / len(late)
+
+
+def small_team(**drift: Any) -> Auto:
+    team = TeamConfig(learners="linear,additive", drift=DriftConfig(**drift))
+    return built(team=team, exploring=ExploringConfig())
+
+
+def test_a_change_is_noticed_old_slates_are_forgotten_and_the_new_world_is_learned() -> None:
+    policy, stubborn = small_team(), small_team(threshold=None)
+    for one in (policy, stubborn):
+        assert played(one, range(1, 101), 1) > 0.7
+    assert policy.restarts == 0
+    late, still = played(policy, range(101, 161), -1), played(stubborn, range(101, 161), -1)
+    assert policy.restarts == policy.explain().restarts == 1
+    assert stubborn.restarts == 0
+    assert policy.team is not None
+    assert 55 <= policy.team.plays.slates <= 65
+    assert late > 0.7 > 0.5 > still
+
+
+def judged(policy: Auto, patch: pytest.MonkeyPatch) -> list[tuple[Team, float]]:
+    """Every team told again from now on, and by how much it foresaw the later half of its slates better."""
+    seen: list[tuple[Team, float]] = []
+
+    def watched(team: Team, slates: int, seed: int, generation: int) -> Team:
+        fresh = retold(team, slates, seed, generation)
+        later = max(1, slates // 2)
+        seen.append((fresh, fresh.foresaw(later) - team.foresaw(later)))
+        assert fresh.plays.slates == slates
+        assert (seed, generation) == (policy.seed, policy.restarts + 1)
+        return fresh
+
+    patch.setattr(auto, "retold", watched)
+    return seen
+
+
+def test_a_change_counts_only_if_a_fresh_team_foresaw_the_rewards_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same switch of the world, and only how much better a fresh team must be differs."""
+    policy, doubtful = small_team(), small_team(gain=1e9)
+    for one in (policy, doubtful):
+        played(one, range(1, 101), 1)
+    seen = judged(policy, monkeypatch)
+    played(policy, range(101, 161), -1)
+    assert policy.restarts == 1
+    assert policy.team is next(fresh for fresh, better in seen if better > 5.0)
+    assert all(better <= 5.0 for fresh, better in seen if fresh is not policy.team)
+    monkeypatch.undo()
+    played(doubtful, range(101, 161), -1)
+    assert doubtful.restarts == 0
+    assert doubtful.team is not None
+    assert doubtful.team.plays.slates == 160
+    assert int(doubtful.team.surprise.state_dict()["quiet_until"]) > 100  # it was told, and dismissed it
+
+
+def test_a_false_alarm_is_dismissed_and_nothing_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that nearly always rings, in a world that stays."""
+    jumpy = {"window": 6, "keep": 6, "shortest": 3, "threshold": 0.01}
+    policy, credulous = small_team(**jumpy), small_team(**jumpy, gain=-1e9)
+    seen = judged(policy, monkeypatch)
+    played(policy, range(1, 81), 1)
+    assert 1 < len(seen) < 80 / 6  # rung, and silent for a window each time
+    assert max(better for _, better in seen) <= 5.0
+    assert policy.restarts == 0
+    assert policy.team is not None
+    assert policy.team.plays.slates == 80
+    monkeypatch.undo()
+    played(credulous, range(1, 81), 1)
+    assert credulous.restarts > 0
+
+
+def test_nothing_is_forgotten_in_a_world_that_stays() -> None:
+    policy = small_team()
+    played(policy, range(1, 251), 1)
+    assert policy.restarts == 0
+    assert policy.team is not None
+    assert policy.team.plays.slates == 250
+
+
+def test_a_policy_saved_after_a_restart_continues_alike() -> None:
+    policy, again = small_team(), small_team()
+    played(policy, range(1, 91), 1)
+    played(policy, range(91, 121), -1)
+    assert policy.restarts == 1
+    again.load_state_dict(snapshot(policy))
+    assert same_state(snapshot(policy), snapshot(again))
+    played(policy, range(121, 131), -1)
+    played(again, range(121, 131), -1)
+    assert same_state(snapshot(policy), snapshot(again))
+
+
+# --- arms in clusters -----------------------------------------------------------------------------------------
+
+PER_CLUSTER, CENTRES = 15, 4
+LEVELS = torch.tensor([0.6, 0.55, 0.5, 0.45], dtype=torch.float64)  # of the clusters' arms
+
+
+def clustered_round(t: int) -> Round:
+    """Arms near four corners in turn; the arm at position p is of cluster p mod 4."""
+    corners = 1 + 2 * torch.eye(CENTRES, DIM, dtype=torch.float64)
+    near = 0.3 * torch.from_numpy(stream(0, "test clusters").random((CENTRES * PER_CLUSTER, DIM)))
+    return Round(t, torch.arange(len(near)), corners.repeat(PER_CLUSTER, 1) + near, None, K + 1)
+
+
+def gathered(seed: int = 2, **changes: Any) -> Auto:
+    """A policy with its places found already: to look for them costs seconds."""
+    config = AutoConfig(**{"team": TeamConfig(learners="linear,local"), **changes})
+    policy, first = Auto(config, DIM, K + 1, seed), clustered_round(1)
+    blocks = FeatureBlocks.of(config.blocks, first)
+    assert blocks is not None
+    x = blocks.scaled(first.contexts)
+    places = Places(torch.stack([x[c::CENTRES].mean(0) for c in range(CENTRES)]), 0.1)
+    policy.team = Team(config.team, replace(blocks, places=places), K + 1, seed)
+    return policy
+
+
+def paid(slate: Slate, t: int, coverage: bool) -> Feedback:
+    """A slate pays the share of clusters with a rewarded arm, or of rewarded arms."""
+    labels = slate.positions % CENTRES
+    hits = torch.from_numpy(stream(7, "test hits", t).random(K + 1)) < LEVELS[labels]
+    worth = len(torch.unique(labels[hits])) if coverage else int(hits.sum())
+    return Feedback(hits.double(), torch.tensor(worth / (K + 1), dtype=torch.float64))
+
+
+def rewarded(policy: Auto, rounds: range, coverage: bool) -> list[list[int]]:
+    slates = []
+    for t in rounds:
+        slate = policy.select(clustered_round(t))
+        policy.update(clustered_round(t), slate, paid(slate, t, coverage))
+        slates.append(slate.positions.tolist())
+    return slates
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top(seed: int) -> None:
+    """No cluster is so good that slates hardly ever mix: such slates cannot tell what spreading pays."""
+    spread, counted = gathered(seed, claims=0), gathered(seed, claims=0)
+    assert spread.explain().steps is None
+    rewarded(spread, range(1, 121), coverage=True)
+    rewarded(counted, range(1, 121), coverage=False)
+    for one in (spread, counted):
+        one.config = replace(one.config, exploring=GREEDY)
+    told, plain = spread.explain(), counted.explain()
+    assert told.clusters == plain.clusters == CENTRES
+    assert plain.steps is None
+    assert told.steps is not None
+    assert told.steps[0] == 1.0
+    assert sorted(told.steps, reverse=True) == list(told.steps)
+    assert told.steps[-1] < 0.3
+    for t in range(121, 126):
+        round = clustered_round(t)
+        assert sorted(p % CENTRES for p in spread.select(round).positions.tolist()) == list(range(CENTRES))
+        assert counted.team is not None
+        features = counted.team.blocks.read(round.contexts)
+        weights = torch.exp(counted.team.log_weights)
+        learners = counted.team.learners.values()
+        scores = weights @ torch.stack([learner.scores(features, t)[0] for learner in learners])
+        expected = top(scores, round.arm_ids, K + 1)
+        assert counted.select(round).positions.tolist() == expected.tolist()
+
+
+def test_clusters_are_found_by_the_first_round_and_explained() -> None:
+    config = AutoConfig(team=TeamConfig(learners="linear,local"), blocks=BlocksConfig(most_clusters=5, fewest_arms=60))
+    policy = Auto(config, DIM, K + 1, 2)
+    assert (policy.explain().clusters, policy.explain().steps) == (None, None)
+    policy.update(clustered_round(1), slate_of(0, 1, 2, 3), feedback([1.0, 0.0, 1.0, 0.0], 0.5))
+    assert policy.explain().clusters == CENTRES
+    assert list(policy.explain().gaps) == ["linear", "local"]
+    few = Auto(replace(config, blocks=BlocksConfig(fewest_arms=61)), DIM, K + 1, 2)
+    few.update(clustered_round(1), slate_of(0, 1, 2, 3), feedback([1.0, 0.0, 1.0, 0.0], 0.5))
+    assert few.explain().clusters == 1
+    assert list(few.explain().gaps) == ["linear"]
+
+
+def test_a_saved_policy_that_knows_clusters_plays_on_alike(tmp_path: Path) -> None:
+    policy = gathered()
+    rewarded(policy, range(1, 61), coverage=True)
+    assert policy.explain().steps is not None  # what slates are worth must be saved as well
+    policy.save(tmp_path / "saved")
+    again = load_policy(tmp_path / "saved")
+    assert isinstance(again, Auto)
+    assert again.explain() == policy.explain()
+    assert rewarded(policy, range(61, 81), coverage=True) == rewarded(again, range(61, 81), coverage=True)
+    assert same_state(snapshot(policy), snapshot(again))
+
+
+# --- manners --------------------------------------------------------------------------------------------------
+
+
+def test_rewards_that_are_no_chances_are_refused_and_change_nothing() -> None:
+    environment = small_environment()
+    policy = built()
+    play(policy, environment, range(1, 3))
+    before = snapshot(policy)
+    with pytest.raises(DataError, match="from 0 to 1, got 4"):
+        policy.update(environment.round(3), slate_of(0, 1, 2), feedback([1.0, 4.0, 0.0], 1.0))
+    assert same_state(before, snapshot(policy))
+
+
+def test_it_says_who_leads_and_why() -> None:
+    environment = small_environment()
+    policy = built()
+    assert (policy.explain().leader, policy.explain().weights) == (None, {})
+    play(policy, environment, range(1, 12))
+    told = policy.explain()
+    assert told.leader is not None
+    assert min(told.gaps.values()) == 0.0
+    assert list(told.weights) == list(told.gaps)
+    assert sum(told.weights.values()) == pytest.approx(1.0)
+    assert told.weights[told.leader] == max(told.weights.values())
+    assert policy.team is not None
+    assert list(told.weights.values()) == pytest.approx(policy.team.log_weights.exp().tolist())
+    assert list(told.gaps) == [name for name in policy.config.team.learners.split(",") if name != "local"]
+    assert set(told.noise) == {"linear", "quadratic"}
+    assert (told.masked, told.exploring, policy.failed_trainings) == (True, 0.0, 0)
+    assert (told.clusters, told.steps) == (1, None)
+
+
+@pytest.mark.parametrize(("preset", "learners"), [("linear", ["linear"]), ("prototype", ["linear", "waves", "net"])])
+def test_presets_play_without_exploring(preset: str, learners: list[str]) -> None:
+    environment = small_environment()
+    policy: Any = build_policy("auto", environment=environment, preset=preset, seed=1)
+    slates = play(policy, environment, range(1, 12))
+    assert all(len(set(slate)) == K for slate in slates)
+    told = policy.explain()
+    assert list(told.gaps) == learners
+    assert (told.exploring, told.restarts) == (0.0, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0}, {"claims": -1},
+    ],
+)  # fmt: skip
+def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        AutoConfig(**change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"eps0": 1.5}, {"rival": -0.1}, {"epsc": -1.0}, {"power": math.nan}, {"least_lift": 0.0}]
+)
+def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        ExploringConfig(**change)

@@ -1,0 +1,220 @@
+"""Learners on feature blocks: what they find out, and that a state brings them back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from small_problems import random_round
+from torch import Tensor
+
+from neuclust.errors import ConfigError
+from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Places
+from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
+from neuclust.policies.auto.learners.block_regression import PRIOR, BlockRegression, BlockRegressionConfig
+from neuclust.policies.auto.learners.catalogue import (
+    LEARNERS,
+    LearnersConfig,
+    NetLearnerConfig,
+    fitting_learners,
+    learner_names,
+)
+from neuclust.policies.auto.plays import Plays
+from neuclust.randomness import stream
+
+D, K = 3, 4
+
+
+def blocks(limit: int = 40) -> FeatureBlocks:
+    found = FeatureBlocks.of(BlocksConfig(cross_limit=limit), random_round(1, 50, D, K))
+    assert found is not None
+    return found
+
+
+def gathered() -> FeatureBlocks:
+    """As if contexts formed three clusters."""
+    return replace(blocks(), places=Places(torch.eye(D, dtype=torch.float64), 0.5))
+
+
+def chance(z: Tensor) -> Tensor:
+    """Only the product of two features matters."""
+    return 0.1 + 0.8 * ((z[:, 0] > 0.5) == (z[:, 1] > 0.5)).double()
+
+
+def taught(learner: Any, slates: int, noise: float | None = None) -> Plays:
+    """A learner after slates of random contexts, with coin flips or Gaussian rewards."""
+    plays = Plays(blocks(), K)
+    for t in range(1, slates + 1):
+        z = random_round(t, K, D, K, seed=5).profiles
+        rng = stream(1, "test rewards", t)
+        if noise is None:
+            rewards = torch.from_numpy(rng.random(K)) < chance(z)
+        else:
+            rewards = z[:, 0] + noise**0.5 * torch.from_numpy(rng.standard_normal(K))
+        played = plays.add(z, blocks().read(z), rewards.double())
+        learner.learn(played, plays)
+    return plays
+
+
+def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
+    learner = BlockRegression.leading(BlockRegressionConfig(steps=0), blocks(), "crosses", bonus=0.7)
+    plays = taught(learner, 12)
+    x, sums, counts = plays.table(blocks().size)
+    sizes = blocks().sizes("crosses")
+    prior = torch.tensor([PRIOR[name] for name, size in sizes.items() for _ in range(size)], dtype=torch.float64)
+    covariance = torch.linalg.inv(torch.diag(1 / prior) + (x.T * counts) @ x / 0.2)
+    features = blocks().read(random_round(99, 20, D, K).profiles)
+    scores, means = learner.scores(features, t=1)
+    expected = features.matrix @ (covariance @ x.T @ sums / 0.2)
+    torch.testing.assert_close(means, expected)
+    torch.testing.assert_close(learner.means(features), expected)
+    widths = ((features.matrix @ covariance) * features.matrix).sum(1).sqrt()
+    torch.testing.assert_close(scores, expected + 0.7 * widths)
+
+
+def test_evidence_steps_find_the_noise_and_shrink_blocks_that_do_not_matter() -> None:
+    learner = BlockRegression.leading(BlockRegressionConfig(), blocks(), "crosses", bonus=0.0)
+    taught(learner, 200, noise=0.05)
+    constant, average, squares, crosses = learner.layout.variances.tolist()
+    assert learner.belief.noise_variance == pytest.approx(0.05, rel=0.15)
+    assert constant == PRIOR["constant"]  # never tuned
+    assert average > 5 * max(squares, crosses)
+
+
+@pytest.mark.parametrize("name", ["quadratic", "logistic"])
+def test_products_of_features_are_learned(name: str) -> None:
+    learner = LEARNERS[name](LearnersConfig(), blocks(), 0, "test")
+    taught(learner, 150)
+    z = random_round(99, 300, D, K).profiles
+    means = learner.means(blocks().read(z))
+    assert float(means[chance(z) > 0.5].mean() - means[chance(z) < 0.5].mean()) > 0.3
+
+
+def test_what_reads_no_products_does_not_learn_them() -> None:
+    learner = LEARNERS["additive"](LearnersConfig(), blocks(), 0, "test")
+    taught(learner, 150)
+    z = random_round(99, 300, D, K).profiles
+    means = learner.means(blocks().read(z))
+    assert float(means[chance(z) > 0.5].mean() - means[chance(z) < 0.5].mean()) < 0.2
+
+
+def test_chances_that_round_to_one_are_still_ranked() -> None:
+    learner = BlockLogistic(BlockLogisticConfig(), blocks(), "mask")
+    learner.mean = torch.tensor([60.0, 10.0, 0.0, 0.0], dtype=torch.float64)
+    z = random_round(99, 30, D, K).profiles
+    scores, means = learner.scores(blocks().read(z), 1)
+    assert float(means.min()) == float(means.max()) == 1.0
+    assert torch.equal(torch.argsort(scores), torch.argsort(z[:, 0]))
+
+
+def test_the_logistic_learner_is_fitted_when_it_is_time_to() -> None:
+    learner = BlockLogistic(BlockLogisticConfig(), blocks(), "squares")
+    fitted, before = [], learner.mean
+    plays = Plays(blocks(), K)
+    for t in range(1, 131):
+        z = random_round(t, K, D, K, seed=5).profiles
+        rewards = torch.from_numpy(stream(1, "test rewards", t).random(K)) < chance(z)
+        learner.learn(plays.add(z, blocks().read(z), rewards.double()), plays)
+        fitted += [t] if learner.mean is not before else []
+        before = learner.mean
+    assert fitted == [*range(1, 21), *range(22, 101, 2), *range(105, 131, 5)]
+
+
+@pytest.mark.parametrize("name", list(LEARNERS))
+def test_a_state_brings_a_learner_back(name: str) -> None:
+    learner, again = (LEARNERS[name](LearnersConfig(), gathered(), seed, "test") for seed in (3, 3))
+    taught(learner, 23)
+    again.load_state_dict(learner.state_dict())
+    features = blocks().read(random_round(99, 20, D, K).profiles)
+    for mine, other in zip(learner.scores(features, 7), again.scores(features, 7), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_plays_keep_equal_contexts_once_and_remember_slates() -> None:
+    plays = Plays(blocks(), K)
+    z = random_round(1, 3, D, K).profiles
+    for rows, rewards in (([0, 1], [1.0, 0.0]), ([1, 1, 2], [1.0, 1.0, 0.0]), ([0], [0.0])):
+        plays.add(z[rows], blocks().read(z[rows]), torch.tensor(rewards, dtype=torch.float64))
+    x, sums, counts = plays.table(2)
+    assert torch.equal(x, blocks().read(z).matrix[:, :2])
+    assert (sums.tolist(), counts.tolist()) == ([1.0, 2.0, 0.0], [2.0, 3.0, 1.0])
+    (first, paid), (last, _) = plays.latest(2)
+    assert torch.equal(first, z[[1, 1, 2]])
+    assert paid.tolist() == [1.0, 1.0, 0.0]
+    assert torch.equal(last, z[[0]])
+    assert len(plays.latest(50)) == plays.slates == 3
+
+
+def test_names_are_checked_and_copies_left_out() -> None:
+    assert learner_names("net, linear") == ("net", "linear")
+    for wrong in ("", "linear,linear", "linear,magic"):
+        with pytest.raises(ConfigError, match="expected some of linear"):
+            learner_names(wrong)
+    names = ("linear", "logistic", "additive")
+    assert fitting_learners(names, blocks()) == list(names)
+    assert fitting_learners(names, blocks(limit=2)) == ["linear", "additive"]
+    assert fitting_learners(names[:2], blocks(limit=2)) == ["linear", "logistic"]
+
+
+def test_directions_are_looked_for_where_products_are_read() -> None:
+    names = ("additive", "index", "logistic")
+    assert fitting_learners(names, blocks()) == list(names)
+    assert fitting_learners(names, blocks(limit=2)) == ["additive"]
+    assert fitting_learners(names[1:], blocks(limit=2)) == ["logistic"]
+    assert fitting_learners(("index",), blocks(limit=2)) == ["linear"]
+
+
+def test_nothing_is_local_without_clusters() -> None:
+    assert fitting_learners(("additive", "local", "net"), gathered()) == ["additive", "local", "net"]
+    assert fitting_learners(("additive", "local", "net"), blocks()) == ["additive", "net"]
+    assert fitting_learners(("local",), gathered()) == ["local"]
+    assert fitting_learners(("local",), blocks()) == ["linear"]
+
+
+def test_bonuses_are_those_of_the_options() -> None:
+    options = LearnersConfig(linear_bonus=0.3, local_bonus=0.5, waves_bonus=0.7)
+    features = blocks().read(random_round(99, 20, D, K).profiles)
+    for name, bonus in (("linear", 0.3), ("local", 0.5), ("waves", 0.7)):
+        given = LEARNERS[name](options, gathered(), 3, "test")
+        single = LEARNERS[name](LearnersConfig(linear_bonus=1, local_bonus=1, waves_bonus=1), gathered(), 3, "test")
+        taught(given, 5)
+        taught(single, 5)
+        scores, means = given.scores(features, 1)
+        ones, _ = single.scores(features, 1)
+        torch.testing.assert_close(scores - means, bonus * (ones - means))
+        assert float((ones - means).min()) > 0
+
+
+def test_waves_learn_what_no_line_tells() -> None:
+    """The product of two features, which a linear learner cannot know."""
+    z = random_round(99, 300, D, K).profiles
+    parted = {}
+    for name in ("waves", "linear"):
+        learner = LEARNERS[name](LearnersConfig(), blocks(), 0, "test")
+        taught(learner, 150)
+        means = learner.means(blocks().read(z))
+        parted[name] = float(means[chance(z) > 0.5].mean() - means[chance(z) < 0.5].mean())
+    assert parted["waves"] > 0.3
+    assert parted["linear"] < 0.1
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        (BlockRegressionConfig, {"noise": 0.0}),
+        (BlockRegressionConfig, {"least_variance": 1.0, "most_variance": 0.5}),
+        (BlockRegressionConfig, {"every": 0}),
+        (BlockLogisticConfig, {"tune_every": 0}),
+        (BlockLogisticConfig, {"least_variance": 0.0}),
+        (NetLearnerConfig, {"spread": -1.0}),
+        (NetLearnerConfig, {"width": 0}),
+        (LearnersConfig, {"linear_bonus": -0.1}),
+        (LearnersConfig, {"local_bonus": -0.1}),
+        (LearnersConfig, {"waves_bonus": float("nan")}),
+    ],
+)
+def test_impossible_settings_are_refused(kind: type, change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        kind(**change)

@@ -1,0 +1,517 @@
+"""A few directions of the context: slopes against autograd, what they find, and when they climb."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_problems import random_round
+from torch import Tensor
+
+from neuclust.errors import ConfigError, StateError
+from neuclust.models.bayes_linear import BayesLinear
+from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
+from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
+from neuclust.policies.auto.learners.catalogue import LEARNERS, Learner, LearnersConfig
+from neuclust.policies.auto.learners.index_regression import (
+    Bends,
+    IndexConfig,
+    IndexRegression,
+    Member,
+    Observed,
+    Pace,
+    bent_directions,
+    scaled_inputs,
+)
+from neuclust.policies.auto.plays import Plays
+from neuclust.randomness import stream
+
+D, K = 4, 3
+SMALL = IndexConfig(directions=2, waves=6, members=3, steps=2, first=4, growth=1.5)
+
+
+def blocks(masked: bool = False, dim: int = D) -> FeatureBlocks:
+    query = (torch.arange(dim) % 3 != 1).double() if masked else None
+    found = FeatureBlocks.of(BlocksConfig(), random_round(1, 50, dim, K, query=query))
+    assert found is not None
+    assert found.masked == masked
+    return found
+
+
+def contexts(t: int, n: int = K, dim: int = D) -> Tensor:
+    return random_round(t, n, dim, K, seed=5).profiles
+
+
+def index(config: IndexConfig = SMALL, seed: int = 3, **options: Any) -> IndexRegression:
+    return IndexRegression(config, BlockRegressionConfig(), blocks(**options), seed, "test")
+
+
+def taught(learners: list[IndexRegression], plays: Plays, slates: range) -> None:
+    """Slates of random contexts, paid where the first feature is near ½; the first of each is of the slate before."""
+    for t in slates:
+        z = torch.cat([contexts(t - 1)[-1:], contexts(t)[1:]])
+        chances = 0.9 - 3 * (z[:, 0] - 0.5) ** 2
+        rewards = (torch.from_numpy(stream(1, "test rewards", t).random(K)) < chances).double()
+        played = plays.add(z, blocks().read(z), rewards)
+        for learner in learners:
+            learner.learn(played, plays)
+
+
+def played_by(learner: IndexRegression, slates: int) -> Plays:
+    plays = Plays(blocks(), K)
+    taught([learner], plays, range(1, slates + 1))
+    return plays
+
+
+def member(config: IndexConfig = SMALL, dim: int = 3, seed: int = 0) -> Member:
+    one = Member(config, BlockRegressionConfig(), dim, stream(seed, "test member"))
+    one.directions = 6 * one.directions  # waves that are no constants
+    return one
+
+
+def repeated(dim: int = 3) -> tuple[Observed, Tensor, Tensor]:
+    """Twelve contexts, each seen one to three times; all rows (n, d) and all rewards (n,)."""
+    rng = stream(2, "test observed")
+    x, times = torch.from_numpy(rng.standard_normal((12, dim))), rng.integers(1, 4, size=12)
+    rows = torch.repeat_interleave(torch.arange(12), torch.from_numpy(times))
+    rewards = torch.from_numpy(rng.random(len(rows)))
+    sums = torch.zeros(12, dtype=torch.float64).index_add_(0, rows, rewards)
+    return Observed(x, sums, torch.from_numpy(times).double(), float((rewards**2).sum())), x[rows], rewards
+
+
+def waves(one: Member, x: Tensor, directions: Tensor) -> Tensor:
+    """√(2/D) cos(Ωᵀ Pᵀx + β)."""
+    return math.sqrt(2 / len(one.phases)) * torch.cos(x @ directions @ one.frequencies + one.phases)
+
+
+def dense_evidence(one: Member, directions: Tensor, x: Tensor, rewards: Tensor) -> Tensor:
+    """log N(r; 0, Φ S Φᵀ + σ² I), which autograd can follow."""
+    columns = torch.cat([torch.ones(len(x), 1, dtype=torch.float64), x, waves(one, x, directions)], 1)
+    covariance = (columns * one.belief._prior) @ columns.T
+    covariance = covariance + one.belief.noise_variance * torch.eye(len(x), dtype=torch.float64)
+    fit: Tensor = rewards @ torch.linalg.solve(covariance, rewards)
+    return -0.5 * (torch.logdet(2 * math.pi * covariance) + fit)
+
+
+def weighed() -> Member:
+    """A member whose blocks and noise have other variances than at first."""
+    one = member()
+    one.layout.variances = torch.tensor([0.3, 0.05, 0.6], dtype=torch.float64)
+    one.belief.weigh(one.layout.prior, 0.07)
+    return one
+
+
+# --- a member -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_columns_are_the_constant_the_context_and_the_waves(masked: bool) -> None:
+    learner, read = index(masked=masked), blocks(masked)
+    z = contexts(7) * torch.tensor([1.0, float(not masked), 1.0, 1.0], dtype=torch.float64)
+    one = learner.members[1]
+    found = one.columns(scaled_inputs(read.read(z).inputs, learner.scale))
+    assert found.shape == (K, 1 + D + masked + 6)
+    for row, context in zip(found.tolist(), z.tolist(), strict=True):
+        x = [value / read.scale for value in context]
+        x += [sum(x) / sum(value != 0 for value in x)] if masked else []
+        x = [value / read.input_length for value in x]
+        along = [sum(x[i] * float(one.directions[i, r]) for i in range(len(x))) for r in range(2)]
+        expected = [1.0, *x]
+        for wave in range(6):
+            angle = sum(along[r] * float(one.frequencies[r, wave]) for r in range(2)) + float(one.phases[wave])
+            expected.append(math.sqrt(2 / 6) * math.cos(angle))
+        assert row == pytest.approx(expected)
+
+
+def test_typical_contexts_have_length_one() -> None:
+    for masked in (False, True):
+        query = (torch.arange(D) % 3 != 1).double() if masked else None
+        z = random_round(1, 50, D, K, query=query).contexts
+        x = scaled_inputs(blocks(masked).read(z).inputs, index(masked=masked).scale)
+        assert x.shape[1] == index(masked=masked).dim == D + masked
+        assert float(x.square().sum(1).mean()) == pytest.approx(1.0)
+
+
+def test_waves_before_anything_was_seen_are_those_of_a_gaussian_process() -> None:
+    """Their products are about exp(−‖Pᵀ(x − y)‖²/2), and frequencies and phases are drawn so."""
+    one = Member(IndexConfig(waves=2000), BlockRegressionConfig(), 3, stream(0, "test member"))
+    one.directions = 8 * one.directions
+    x = repeated()[0].x
+    columns = one.columns(x)[:, 4:]
+    apart = torch.cdist(x @ one.directions, x @ one.directions)
+    torch.testing.assert_close(columns @ columns.T, torch.exp(-0.5 * apart**2), atol=0.1, rtol=0)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_the_slope_is_that_of_the_density_of_all_rewards(single: bool) -> None:
+    """Fails when a context seen twice counts once, or when the spread of the weights is left out."""
+    one, (seen, x, rewards) = weighed(), repeated()
+    directions = one.directions.clone().requires_grad_()
+    dense_evidence(one, directions, x, rewards).backward()  # type: ignore[no-untyped-call]
+    assert directions.grad is not None
+    read = seen.single() if single else seen
+    assert read.x.dtype == read.sums.dtype == read.counts.dtype == (torch.float32 if single else torch.float64)
+    angles = one._angles(read.x)
+    columns = one._columns(read.x, angles)
+    assert columns.dtype == read.x.dtype
+    one.belief.rebuild(columns, read.sums, read.counts, read.energy)
+    slope = one._evidence_slope(read, angles, columns)
+    assert slope.dtype == torch.float64
+    error = 1e-4 if single else 1e-9
+    torch.testing.assert_close(slope, directions.grad, rtol=error, atol=error * float(directions.grad.abs().max()))
+
+
+def test_the_height_is_the_density_of_all_rewards_and_of_the_directions() -> None:
+    one, (seen, x, rewards) = weighed(), repeated()
+    one.belief.rebuild(one.columns(seen.x), seen.sums, seen.counts, seen.energy)
+    expected = float(dense_evidence(one, one.directions, x, rewards))
+    expected -= sum(entry**2 for entry in one.directions.flatten().tolist()) / (2 * 0.5**2)
+    assert one.height() == pytest.approx(expected, abs=1e-8)
+
+
+def test_climbing_raises_the_height_more_than_better_variances_do() -> None:
+    rng = stream(3, "test climbing")
+    x = torch.from_numpy(rng.standard_normal((120, 3)))
+    rewards = torch.sin(2 * x[:, 0]) / 2 + 0.1 * torch.from_numpy(rng.standard_normal(120))
+    seen = Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards))
+    free, held = member(), member(IndexConfig(directions=2, waves=6, rate=1e-12))
+    for one in (free, held):
+        one.climb(seen, 40)
+    assert free.height() > held.height() + 10
+    assert float((held.directions - member().directions).abs().max()) < 1e-9
+    fresh = BayesLinear(free.layout.prior, free.belief.noise_variance)
+    fresh.observe(free.columns(x), rewards)  # the belief is of the last directions, in full precision
+    torch.testing.assert_close(free.belief.mean, fresh.mean, rtol=1e-9, atol=1e-9)
+
+
+def test_rewards_that_say_nothing_leave_directions_to_what_was_thought_likely() -> None:
+    """Contexts of length 0: every step leads straight to 0, the first with length `rate`."""
+    one, begun = member(), member().directions
+    nothing = torch.zeros(5, 3, dtype=torch.float64)
+    one.climb(Observed(nothing, 0.5 * torch.ones(5).double(), torch.ones(5).double(), 2.0), 1)
+    torch.testing.assert_close(one.directions, begun - 0.1 * begun / begun.square().mean().sqrt())
+
+
+def test_variances_and_noise_are_told_by_the_data() -> None:
+    """A line with a little noise: the waves are worth nothing, and no variance is above 1."""
+    rng = stream(4, "test tuning")
+    x = torch.from_numpy(rng.standard_normal((400, 3)))
+    rewards = 3 * x[:, 0] + math.sqrt(0.05) * torch.from_numpy(rng.standard_normal(400))
+    one = member()
+    one.climb(Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards)), 20)
+    constant, line, wave = one.layout.variances.tolist()
+    assert one.belief.noise_variance == pytest.approx(0.05, rel=0.2)
+    assert constant == 0.1  # never tuned
+    assert line == 1.0
+    assert wave < 0.01
+    assert torch.equal(one.belief._prior, one.layout.prior)
+
+
+def test_steps_share_one_size() -> None:
+    slopes = [[2.0, 0.0, -1.0], [0.5, 0.0, 3.0], [-4.0, 0.0, 0.25]]
+    pace, first, second = Pace(0.2), [0.0] * 3, 0.0
+    for t, slope in enumerate(slopes, 1):
+        first = [0.9 * old + 0.1 * new for old, new in zip(first, slope, strict=True)]
+        second = 0.999 * second + 0.001 * sum(entry**2 for entry in slope) / 3
+        size = math.sqrt(second / (1 - 0.999**t))
+        expected = [0.2 * entry / (1 - 0.9**t) / size for entry in first]
+        step = pace.step(torch.tensor(slope, dtype=torch.float64)).tolist()
+        assert step == pytest.approx(expected)
+        assert step[1] == 0.0  # where there is no slope nothing moves
+    assert Pace(0.2).step(torch.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+# --- where a quadratic function bends -------------------------------------------------------------------------
+
+
+def bends(function: Any, dim: int) -> Tensor:
+    """Weights of `Bends` for a quadratic function of one x (d,), by its derivatives at 0."""
+    origin = torch.zeros(dim, dtype=torch.float64)
+    slope = torch.autograd.functional.jacobian(function, origin)  # type: ignore[no-untyped-call]
+    second = torch.autograd.functional.hessian(function, origin)  # type: ignore[no-untyped-call]
+    pairs = [float(second[i, j]) / (2 if i == j else 1) for i in range(dim) for j in range(i, dim)]
+    return torch.tensor([float(function(origin)), *slope.tolist(), *pairs], dtype=torch.float64)
+
+
+def test_columns_that_guess_directions_are_all_products() -> None:
+    z = contexts(3)
+    features, scale = blocks().read(z), index().scale
+    found = Bends(scale)(features)
+    for row, x in zip(found.tolist(), scaled_inputs(features.inputs, scale).tolist(), strict=True):
+        assert row == pytest.approx([1.0, *x, *(x[i] * x[j] for i in range(D) for j in range(i, D))])
+    weights = torch.arange(found.shape[1], dtype=torch.float64)
+    torch.testing.assert_close(Bends(scale).dot(features, weights), found @ weights)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_one_bent_direction_is_found_and_there_is_nothing_beside_it(count: int) -> None:
+    a = torch.tensor([3.0, -1.0, 2.0], dtype=torch.float64)
+    found = bent_directions(bends(lambda x: (a @ x) ** 2, 3), repeated()[0], count)
+    assert found.shape == (3, count)
+    torch.testing.assert_close(found @ found.T, torch.outer(a, a) / (a @ a), rtol=1e-9, atol=1e-9)
+    assert float(found[:, :-1].abs().sum()) < 1e-6
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_bent_directions_are_the_leading_slopes_where_arms_were_played(count: int) -> None:
+    """A general quadratic function against autograd at every play; d = 4, so that some counts are above it."""
+    seen, rows, _ = repeated(dim=4)
+    draw = torch.from_numpy(stream(8, "test bends").standard_normal((5, 4)))
+
+    def function(x: Tensor) -> Tensor:
+        return 0.3 + draw[0] @ x + (draw[1] @ x) ** 2 - 0.4 * (draw[2] @ x) * (draw[3] @ x)
+
+    slopes = np.stack([torch.autograd.functional.jacobian(function, row).numpy() for row in rows])  # type: ignore[no-untyped-call]
+    values, vectors = np.linalg.eigh(sum(np.outer(slope, slope) for slope in slopes))
+    kept = min(count, 4)
+    expected = sum(values[-k] / values[-1] * np.outer(vectors[:, -k], vectors[:, -k]) for k in range(1, kept + 1))
+    found = bent_directions(bends(function, 4), seen, count)
+    torch.testing.assert_close(found @ found.T, torch.from_numpy(expected), rtol=1e-9, atol=1e-9)
+    assert found.shape == (4, count)
+    assert int((found.abs().sum(0) > 0).sum()) == kept
+
+
+def test_a_constant_bends_nowhere() -> None:
+    found = bent_directions(bends(lambda x: 0.5 + 0 * x.sum() ** 2, 3), repeated()[0], 2)
+    assert not bool(found.any())
+
+
+# --- all members ----------------------------------------------------------------------------------------------
+
+
+def watched(patch: pytest.MonkeyPatch, plays: Plays) -> list[tuple[int, Member, int, Tensor]]:
+    """Every climb from now on: after how many slates, whose, how many steps, from where."""
+    climbs: list[tuple[int, Member, int, Tensor]] = []
+    climb = Member.climb
+
+    def noted(self: Member, seen: Observed, steps: int) -> None:
+        assert float(seen.counts.sum()) == plays.slates * K
+        climbs.append((plays.slates, self, steps, self.directions.clone()))
+        climb(self, seen, steps)
+
+    patch.setattr(Member, "climb", noted)
+    return climbs
+
+
+def test_members_climb_when_due_and_newcomers_at_doublings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First after 4 slates, then whenever there are half as many more; newcomers from 8 and from twice 9."""
+    learner, plays = index(), Plays(blocks(), K)
+    climbs = watched(monkeypatch, plays)
+    taught([learner], plays, range(1, 29))
+    counts = {at: sum(climbed == at for climbed, *_ in climbs) for at, *_ in climbs}
+    assert counts == {4: 3, 6: 3, 9: 6, 13: 3, 19: 6, 28: 3}
+    newcomers = {at: [steps for climbed, _, steps, _ in climbs if climbed == at] for at in (9, 19)}
+    assert newcomers == {9: [2, 2, 2, 6, 6, 6], 19: [2, 2, 2, 6, 6, 6]}
+    assert learner._due == 42
+    assert learner._doubled == 38
+
+
+def test_with_little_growth_members_climb_after_every_slate(monkeypatch: pytest.MonkeyPatch) -> None:
+    plays = Plays(blocks(), K)
+    learner = index(IndexConfig(directions=1, waves=2, members=2, steps=1, first=2, growth=1.01))
+    climbs = watched(monkeypatch, plays)
+    taught([learner], plays, range(1, 8))
+    assert sorted({at for at, *_ in climbs}) == [2, 3, 4, 5, 6, 7]
+
+
+def test_before_the_first_climb_members_observe_only() -> None:
+    learner, begun = index(), index()
+    plays = played_by(learner, 3)
+    rows = plays.history.contexts.rows[plays.history.seen.rows]
+    for one, first in zip(learner.members, begun.members, strict=True):
+        assert torch.equal(one.directions, first.directions)
+        assert torch.equal(one.belief._prior, first.belief._prior)
+        expected = BayesLinear(torch.full((1 + D + 6,), 0.1), 0.2)
+        expected.observe(first.columns(rows[:, :-1] / learner.scale), plays.history.rewards.rows)
+        torch.testing.assert_close(one.belief.mean, expected.mean)
+    taught([learner], plays, range(4, 5))
+    assert not any(torch.equal(a.directions, b.directions) for a, b in zip(learner.members, begun.members, strict=True))
+
+
+@pytest.mark.parametrize("slates", [4, 5])
+def test_beliefs_are_of_all_that_was_seen(slates: int) -> None:
+    """Right after a climb, and one slate later."""
+    learner = index()
+    plays = played_by(learner, slates)
+    assert int(plays.history.counts.rows.max()) == 2  # equal contexts are there once
+    x = plays.history.contexts.rows[plays.history.seen.rows][:, :-1] / learner.scale
+    for one in learner.members:
+        phi = one.columns(x)
+        noise = one.belief.noise_variance
+        precision = torch.diag(1 / one.layout.prior) + phi.T @ phi / noise
+        expected = torch.linalg.solve(precision, phi.T @ plays.history.rewards.rows / noise)
+        torch.testing.assert_close(one.belief.mean, expected)
+        assert one.belief.count == slates * K
+
+
+def test_newcomers_start_anywhere_and_where_the_guide_bends(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, plays = index(), Plays(blocks(), K)
+    climbs = watched(monkeypatch, plays)
+    taught([learner], plays, range(1, 10))
+    table, means, counts = plays.history.targets()
+    seen = Observed(table[:, :-1] / learner.scale, means * counts, counts, 0.0)
+    guess = bent_directions(learner.guide.belief.mean, seen, 2)
+    anywhere, near, far = [start for at, _, steps, start in climbs if at == 9 and steps == 6]
+    assert 0 < float(anywhere.abs().max()) < 0.5
+    torch.testing.assert_close(near, guess / 0.3)
+    torch.testing.assert_close(far, guess / 0.6)
+    assert len({tuple(one.phases.tolist()) for _, one, *_ in climbs}) == 6  # nobody has another's waves
+
+
+def test_the_guide_learns_every_slate() -> None:
+    learner = index()
+    plays = played_by(learner, 9)
+    columns = Bends(learner.scale)(blocks().read(plays.contexts.rows[plays.history.seen.rows]))
+    expected = BayesLinear(learner.guide.layout.prior, 0.2)
+    expected.observe(columns, plays.history.rewards.rows)
+    torch.testing.assert_close(learner.guide.belief.mean, expected.mean)
+
+
+def test_the_highest_members_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, gone = 0, 0
+    for seed in range(4):
+        learner, plays = index(seed=seed), Plays(blocks(), K)
+        with monkeypatch.context() as patch:
+            climbs = watched(patch, plays)
+            taught([learner], plays, range(1, 10))
+        everyone = [one for at, one, *_ in climbs if at == 9]
+        ranked = sorted(everyone, key=lambda one: -one.height())
+        assert [id(one) for one in learner.members] == [id(one) for one in ranked[:3]]
+        kept += sum(one in everyone[:3] for one in learner.members)
+        gone += sum(one in everyone[3:] for one in learner.members)
+    assert kept > 0
+    assert gone > 0  # both happen: the test can tell
+
+
+def test_scores_are_the_mean_over_members_and_their_spread() -> None:
+    learner = index(IndexConfig(directions=2, waves=6, members=3, steps=2, first=4, bonus=0.7))
+    played_by(learner, 7)
+    features = blocks().read(contexts(99, 20))
+    x = features.inputs[:, :-1] / learner.scale
+    each = np.stack([(one.columns(x) @ one.belief.mean).numpy() for one in learner.members])
+    scores, means = learner.scores(features, t=1)
+    np.testing.assert_allclose(means, each.mean(0))
+    np.testing.assert_allclose(learner.means(features), each.mean(0))
+    np.testing.assert_allclose(scores, each.mean(0) + 0.7 * each.std(0, ddof=1))
+    assert float((scores - means).min()) > 0
+
+
+# --- what it finds --------------------------------------------------------------------------------------------
+
+
+def hidden(z: Tensor) -> Tensor:
+    """The chance of a reward: large on a slab across one direction out of six."""
+    a = torch.tensor([1.0, -2.0, 0.5, 1.5, 0.0, -1.0], dtype=torch.float64)
+    along = (z - 0.5) @ a / torch.linalg.vector_norm(a)
+    return 0.05 + 0.9 * torch.exp(-((along - 0.2) ** 2) / (2 * 0.13**2))
+
+
+def paid_by_the_best(learner: Learner, slates: int) -> float:
+    """The mean chance of the twenty best of 400 new arms, after slates of five random ones."""
+    read = blocks(dim=6)
+    plays = Plays(read, 5)
+    for t in range(1, slates + 1):
+        z = contexts(t, 5, 6)
+        rewards = torch.from_numpy(stream(1, "test hidden", t).random(5)) < hidden(z)
+        learner.learn(plays.add(z, read.read(z), rewards.double()), plays)
+    fresh = contexts(10_000, 400, 6)
+    return float(hidden(fresh)[learner.means(read.read(fresh)).argsort()[-20:]].mean())
+
+
+def test_very_many_contexts_are_read_in_single_precision_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, plays = index(), Plays(blocks(), K)
+    taught([one], plays, range(1, 8))
+    features = blocks().read(contexts(9, 40))
+    exact = one.scores(features, 9)
+    kinds: list[torch.dtype] = []
+    columns = Member.columns
+
+    def noted(self: Member, x: Tensor) -> Tensor:
+        kinds.append(x.dtype)
+        return columns(self, x)
+
+    monkeypatch.setattr("neuclust.policies.auto.learners.index_regression.SINGLE_FROM", 40)
+    monkeypatch.setattr(Member, "columns", noted)
+    for quick, slow in zip(one.scores(features, 9), exact, strict=True):
+        assert quick.dtype == torch.float64
+        torch.testing.assert_close(quick, slow, atol=1e-5, rtol=0)
+    assert set(kinds) == {torch.float32}
+    assert one.means(blocks().read(contexts(9, 39))).dtype == torch.float64
+    assert kinds[-1] == torch.float64
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_hidden_direction_is_found(seed: int) -> None:
+    """A slab that no line tells: what lies beyond it pays as little as what lies before it."""
+    found, line = (
+        paid_by_the_best(LEARNERS[name](LearnersConfig(), blocks(dim=6), seed, "test"), 150)
+        for name in ("index", "linear")
+    )
+    assert found > 0.75
+    assert found > line + 0.3
+
+
+# --- manners --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slates", [3, 7, 17])
+def test_a_state_brings_it_back_and_both_continue_alike(slates: int) -> None:
+    """Before a climb, before newcomers, and after some of them."""
+    learner, again = index(), index()
+    plays = played_by(learner, slates)
+    again.load_state_dict({name: tensor.clone() for name, tensor in learner.state_dict().items()})
+    features = blocks().read(contexts(99, 20))
+    for _ in range(2):
+        for mine, other in zip(learner.scores(features, 1), again.scores(features, 1), strict=True):
+            assert torch.equal(mine, other)
+        taught([learner, again], plays, range(plays.slates + 1, plays.slates + 14))  # newcomers come
+    assert learner.state_dict().keys() == again.state_dict().keys()
+    assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in learner.state_dict().items())
+
+
+def test_a_state_is_a_copy() -> None:
+    learner = index()
+    plays = played_by(learner, 5)
+    state = learner.state_dict()
+    before = {name: tensor.clone() for name, tensor in state.items()}
+    taught([learner], plays, range(6, 12))
+    assert all(torch.equal(state[name], before[name]) for name in state)
+
+
+@pytest.mark.parametrize("change", [{"members": 2}, {"members": 4}, {"waves": 7}, {"directions": 3}])
+def test_a_state_of_another_shape_is_refused(change: dict[str, int]) -> None:
+    wanted: dict[str, Any] = {"directions": 2, "waves": 6, "members": 3, **change}
+    with pytest.raises(StateError, match="expected"):
+        index(IndexConfig(**wanted)).load_state_dict(index().state_dict())
+
+
+def test_a_state_of_other_contexts_is_refused() -> None:
+    with pytest.raises(StateError, match="expected"):
+        index(dim=D + 1).load_state_dict(index().state_dict())
+
+
+def test_members_differ_and_are_told_by_seed_and_purpose() -> None:
+    starts = {
+        (seed, purpose, m): tuple(one.phases.tolist())
+        for seed, purpose in ((0, "a"), (0, "b"), (1, "a"))
+        for m, one in enumerate(IndexRegression(SMALL, BlockRegressionConfig(), blocks(), seed, purpose).members)
+    }
+    assert len(set(starts.values())) == len(starts) == 9
+    again = IndexRegression(SMALL, BlockRegressionConfig(), blocks(), 0, "b")
+    assert [tuple(one.phases.tolist()) for one in again.members] == [starts[0, "b", m] for m in range(3)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"directions": 0}, {"waves": 0}, {"members": 1}, {"steps": 0}, {"first": 0}, {"bonus": -0.1}, {"reach": 0.0},
+        {"rate": 0.0}, {"growth": 1.0}, {"growth": math.nan}, {"bonus": math.nan}, {"reach": math.nan},
+        {"rate": math.nan},
+    ],
+)  # fmt: skip
+def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"index: expected|expected a finite number"):
+        IndexConfig(**change)
