@@ -48,7 +48,7 @@ def play(match: Match, movielens: Path | None, replay: Path | None) -> dict[str,
 
     from neuclust.experiment.run import RunLabel, Tally, run
     from neuclust.experiment.suite import SUITE, SuiteInputs
-    from neuclust.presets import build_policy
+    from neuclust.registry import build_policy
 
     torch.set_num_threads(1)
     problem = next(one for one in SUITE if one.name == match.problem)

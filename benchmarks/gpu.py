@@ -28,7 +28,7 @@ from neuclust.experiment.engines.device.runner import usable_device
 from neuclust.experiment.plan import Problem, open_problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 WARM_UP = 12
 Row = dict[str, Any]

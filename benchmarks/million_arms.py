@@ -53,8 +53,8 @@ def measured(kind: str, arms: int, rounds: int, repeats: int) -> str:
     from neuclust.environments.profiles import tanh_affinity
     from neuclust.environments.slates import SlateEnvironment
     from neuclust.policies.neuclust import NeUClust
-    from neuclust.presets import policy_config
     from neuclust.randomness import stream
+    from neuclust.registry import policy_config
     from neuclust.slates.clustering import nearest
 
     rng = stream(0, "million arms")

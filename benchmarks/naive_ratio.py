@@ -24,7 +24,7 @@ from neuclust.core import Feedback, Round, Slate
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.policies.neuclust import NeUClust
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 SLATE_SIZE = 5
 TARGET = 50

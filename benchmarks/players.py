@@ -19,7 +19,7 @@ from torch import Tensor
 
 from benchmarks.fresh_arms import FreshArms
 from neuclust.core import Feedback, Policy, Round, Slate
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 
 WIDTH = 40  # hidden units of neural peers: those of our default
 Positions = NDArray[np.int64]

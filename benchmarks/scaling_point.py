@@ -22,8 +22,8 @@ from torch import Tensor
 from benchmarks.tables import one_thread
 from neuclust.core import Feedback, Round, Slate
 from neuclust.policies.neuclust import NeUClust
-from neuclust.presets import policy_config
 from neuclust.randomness import stream
+from neuclust.registry import policy_config
 from neuclust.slates.clustering import nearest
 
 ACTIVE, CLUSTERS, REPEATS = 3, 22, 5

@@ -25,7 +25,7 @@ from neuclust.data.twin import movielens_twin
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.experiment.run import RunLabel, run
-from neuclust.presets import build_policy
+from neuclust.registry import build_policy
 
 SLATE_SIZE = 5
 CLUSTERS = 22

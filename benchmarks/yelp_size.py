@@ -41,7 +41,7 @@ def play(rounds: int, every: int, seed: int, overrides: dict[str, str]) -> None:
     """The run, with what a round had to look at."""
     from neuclust.environments.catalogue import build_environment
     from neuclust.policies.neuclust import NeUClust
-    from neuclust.presets import build_policy
+    from neuclust.registry import build_policy
 
     environment = build_environment("yelp-twin", slate_size=5, horizon=max(rounds, 2), seed=seed)
     began = perf_counter()

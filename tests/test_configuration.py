@@ -15,7 +15,7 @@ from neuclust.configuration import from_mapping, keys, resolve, with_setting
 from neuclust.errors import ConfigError
 from neuclust.models.arm_model import NetworkConfig
 from neuclust.models.confidence import ConfidenceConfig
-from neuclust.presets import POLICIES
+from neuclust.registry import POLICIES
 from neuclust.slates.clustering import ClusteringConfig
 
 

@@ -35,7 +35,7 @@ Case = tuple[str, str, str, int]
 
 def cases() -> Iterator[Case]:
     """Every (problem, policy, preset, seed) to be played, problem by problem, since workers keep problems."""
-    from neuclust.presets import POLICIES
+    from neuclust.registry import POLICIES
 
     for problem in PROBLEMS:
         for name, spec in POLICIES.items():
@@ -65,7 +65,7 @@ def trace(case: Case) -> tuple[str, dict[str, str]]:
 
 def _played(problem: str, name: str, preset: str, seed: int) -> dict[str, str]:
     from neuclust.environments.catalogue import build_environment
-    from neuclust.presets import build_policy
+    from neuclust.registry import build_policy
 
     rounds = LARGE_ROUNDS if problem in LARGE else ROUNDS
     environment = build_environment(problem, slate_size=SLATE_SIZE, horizon=rounds, seed=seed)

@@ -251,7 +251,7 @@ def _sweep_rows(problem: ProblemRuns) -> list[Row]:
 
 def _is_plain(contender: Contender) -> bool:
     """Whether the settings are those of the preset, but for the number of clusters."""
-    from neuclust.presets import policy_config
+    from neuclust.registry import policy_config
 
     first = contender.runs[0]
     preset = policy_config(first.policy, first.preset, first.clusters)

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from neuclust.data.dataset import load_dataset
     from neuclust.environments.catalogue import build_environment
     from neuclust.environments.profiles import profile_environment
-    from neuclust.presets import build_policy
-    from neuclust.presets import load_policy as load
+    from neuclust.registry import build_policy
+    from neuclust.registry import load_policy as load
 
 __version__ = "0.1.0"
 __all__ = ["build_environment", "build_policy", "load", "load_dataset", "profile_environment"]
 
 _HOMES = {
     "build_environment": ("neuclust.environments.catalogue", "build_environment"),
-    "build_policy": ("neuclust.presets", "build_policy"),
-    "load": ("neuclust.presets", "load_policy"),
+    "build_policy": ("neuclust.registry", "build_policy"),
+    "load": ("neuclust.registry", "load_policy"),
     "load_dataset": ("neuclust.data.dataset", "load_dataset"),
     "profile_environment": ("neuclust.environments.profiles", "profile_environment"),
 }

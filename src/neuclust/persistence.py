@@ -46,7 +46,7 @@ class Saveable(Protocol):
 
 
 def save_policy(self: Saveable, directory: Path) -> None:
-    """Save configuration and learned state to a folder that `neuclust.presets.load_policy` reads back."""
+    """Save configuration and learned state to a folder that `neuclust.registry.load_policy` reads back."""
     if not -(2**63) <= self.seed < 2**63:
         raise SaveError(f"{directory}: expected a seed below 2**63 in size, got {self.seed}; begin with a smaller one")
     manifest = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from neuclust.analysis.groups import Contender
-from neuclust.presets import POLICIES
+from neuclust.registry import POLICIES
 
 
 @pytest.mark.parametrize("name", list(POLICIES))

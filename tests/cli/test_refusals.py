@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import Command
 
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 ARRAYS = {
     "arms": np.full((8, 2), 3.0),

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from neuclust.core import Policy
 from neuclust.errors import ConfigError, NeuclustError
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 
 ROUNDS = 11  # enough for directions explored, the first trainings of nets and a dual covariance
 WAYS: list[dict[str, str]] = [

@@ -20,8 +20,8 @@ from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.synthetic import clusters
 from neuclust.errors import StateError
 from neuclust.persistence import TENSORS, read_state
-from neuclust.presets import build_policy, load_policy
 from neuclust.randomness import stream
+from neuclust.registry import build_policy, load_policy
 
 KINDS: list[tuple[str, dict[str, str]]] = [
     ("neuclust", {}),

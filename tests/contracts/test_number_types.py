@@ -16,8 +16,8 @@ from neuclust.core import Feedback, Policy, Round, Slate
 from neuclust.environments.profiles import TanhAffinity
 from neuclust.environments.rewards import mean
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.presets import POLICIES, build_policy
 from neuclust.randomness import stream
+from neuclust.registry import POLICIES, build_policy
 
 N, D, K, HORIZON = 36, 6, 3, 10
 Cast = Callable[[Tensor], Any]

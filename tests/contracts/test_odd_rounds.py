@@ -22,8 +22,8 @@ from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import LearningWarning, NeuclustError
-from neuclust.presets import POLICIES, build_policy
 from neuclust.randomness import stream
+from neuclust.registry import POLICIES, build_policy
 
 SIZES = (0.0, 1e-300, 1e-20, 1e-8, 1e-3, 1.0, 1e3, 1e8, 1e20, 1e49)
 QUERIES = ("none", "ones", "zeros", "some", "sizes")

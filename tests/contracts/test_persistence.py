@@ -24,7 +24,7 @@ from neuclust.core import Policy
 from neuclust.errors import SaveError, StateError
 from neuclust.persistence import MANIFEST, NEXT_MANIFEST, NEXT_TENSORS, TENSORS, read_state, write_state
 from neuclust.policies.linear import LinearConfig, SharedLinUCB
-from neuclust.presets import build_policy, load_policy
+from neuclust.registry import build_policy, load_policy
 
 
 def learned(rounds: int = 3, name: str = "neuclust") -> Policy:

@@ -15,7 +15,7 @@ from torch import Tensor
 from neuclust.core import Policy, Round, Slate
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
-from neuclust.presets import POLICIES, build_policy, load_policy, policy_config
+from neuclust.registry import POLICIES, build_policy, load_policy, policy_config
 
 K = 3
 EVERY = [(name, preset) for name, spec in POLICIES.items() for preset in spec.presets]

@@ -16,7 +16,7 @@ from small_problems import same_state, small_environment, snapshot
 from neuclust.core import Policy, Slate
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.synthetic import bump, clusters
-from neuclust.presets import POLICIES, build_policy, load_policy
+from neuclust.registry import POLICIES, build_policy, load_policy
 
 EVERY = [(name, preset) for name, spec in POLICIES.items() for preset in spec.presets]
 NEURAL = ("neuclust", "neuclust-online", "cn-ucb")

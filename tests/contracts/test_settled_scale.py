@@ -10,7 +10,7 @@ import torch
 from small_problems import feedback, same_state, slate_of, small_environment, snapshot
 
 from neuclust.errors import ConfigError, StateError
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 
 
 def automatic(name: str) -> Any:

@@ -14,7 +14,7 @@ from small_problems import play, small_environment
 
 from neuclust.core import Policy, Round
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 
 THREADS = 4
 # the oracles ask the environment, which keeps the truth of the last round and promises nothing to threads

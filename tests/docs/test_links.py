@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from neuclust.configuration import keys, with_setting
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neuclust"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
 ROOMS = ["kernels", "models", "slates", "policies", "environments", "data", "experiment", "analysis", "report"]
-MODULES = [*ROOMS, *["core", "randomness", "configuration", "persistence", "presets"]]
+MODULES = [*ROOMS, *["core", "randomness", "configuration", "persistence", "registry"]]
 FOLDERS = tuple(
     f"{folder}/" for folder in ["src", "tests", "docs", "benchmarks", "tools", "experiments", "cli", *ROOMS]
 )

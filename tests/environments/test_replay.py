@@ -16,7 +16,7 @@ from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import mean
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
-from neuclust.presets import build_policy
+from neuclust.registry import build_policy
 
 N, R, D, K = 30, 25, 4, 3
 

@@ -6,7 +6,7 @@ from neuclust.environments.beyond import delayed, missing
 from neuclust.environments.synthetic import clusters
 from neuclust.experiment.delayed_feedback import Mail
 from neuclust.experiment.run import RunLabel, run
-from neuclust.presets import build_policy
+from neuclust.registry import build_policy
 
 
 class Listener:

@@ -23,8 +23,8 @@ from neuclust.experiment.spec import read_spec
 from neuclust.experiment.store import ROOMS, done, read_store, write_run
 from neuclust.experiment.sweep import LOCK, Standing, locked, sweep
 from neuclust.experiment.tasks import Task, code_version, play, tasks_of
-from neuclust.presets import policy_config
 from neuclust.randomness import stream
+from neuclust.registry import policy_config
 
 
 def counts(standing: Standing) -> tuple[int, int, int]:
@@ -91,7 +91,7 @@ def test_the_code_version_covers_folders_inside_folders(tmp_path: Path) -> None:
 def test_the_code_version_covers_what_decides_numbers_alone() -> None:
     root = Path(tasks_module.neuclust.__file__).parent
     sources = {file.relative_to(root).as_posix() for file in tasks_module._sources(root)}
-    assert {"core.py", "presets.py", "kernels/widths.py", "data/twin.py", "experiment/run.py"} <= sources
+    assert {"core.py", "registry.py", "kernels/widths.py", "data/twin.py", "experiment/run.py"} <= sources
     assert not {name for name in sources if name.startswith(("cli/", "report/"))}
     assert code_version().startswith(tasks_module.neuclust.__version__ + "+")
 

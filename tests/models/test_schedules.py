@@ -10,7 +10,7 @@ from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError
 from neuclust.models.schedules import Progress, ScheduleConfig, exploration, gamma_terms
-from neuclust.presets import build_policy
+from neuclust.registry import build_policy
 
 AFTER_1000_ROUNDS = Progress(t=1000, observations=5000, logdet=0.0, ridge=1.0, width=20, depth=1, step=1e-3, steps=40)
 

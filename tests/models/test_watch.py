@@ -12,7 +12,7 @@ from small_problems import feedback, same_state, slate_of, small_environment, sn
 
 from neuclust.errors import LearningWarning
 from neuclust.models.watch import IN_A_ROW, SEEN, LearningWatch
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 
 NETS = ("neuclust", "cn-ucb", "epsilon-greedy")
 LEARNING = (*NETS, "neuclust-online", "neural-linear", "neural-linucb", "neural-mab", "linucb", "linucb-disjoint",

@@ -12,7 +12,7 @@ from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError, DataError
 from neuclust.policies.across import NeUClustAcross
-from neuclust.presets import build_policy, load_policy, policy_config
+from neuclust.registry import build_policy, load_policy, policy_config
 from neuclust.slates.constraints import Constraints
 
 

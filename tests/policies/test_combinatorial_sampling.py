@@ -24,8 +24,8 @@ from neuclust.policies.combinatorial_sampling import (
     largest_normal,
     samples_needed,
 )
-from neuclust.presets import POLICIES
 from neuclust.randomness import stream
+from neuclust.registry import POLICIES
 
 DIM, K, M, RIDGE, NU = 6, 3, 8, 4.0, 0.6
 

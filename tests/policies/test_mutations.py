@@ -55,7 +55,7 @@ from neuclust.policies.linear import SharedLinUCB
 from neuclust.policies.linear_sampling import LinearTS
 from neuclust.policies.neural_linear import NeuralLinear
 from neuclust.policies.neural_linucb import NeuralLinUCB
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 
 K = 3
 Patch = pytest.MonkeyPatch

@@ -20,7 +20,7 @@ from neuclust.models.arm_model import NetworkConfig
 from neuclust.models.tracker import TrackerConfig
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
-from neuclust.presets import build_policy, policy_config
+from neuclust.registry import build_policy, policy_config
 from neuclust.slates.clustering import ClusteringConfig
 
 DIM, K = 6, 3

@@ -18,7 +18,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate
 from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, RetrainConfig
 from neuclust.policies.neural_mab import NeuralMAB, NeuralMABConfig
-from neuclust.presets import POLICIES, build_policy
+from neuclust.registry import POLICIES, build_policy
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig
 
 DIM, K = 6, 3

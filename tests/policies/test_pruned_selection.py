@@ -25,7 +25,7 @@ from neuclust.kernels.pruning import SLACK
 from neuclust.models import confidence
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust
-from neuclust.presets import build_policy, policy_config
+from neuclust.registry import build_policy, policy_config
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: nothing is pruned")
 

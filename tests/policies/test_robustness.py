@@ -23,8 +23,8 @@ from neuclust.kernels.training import lifeless
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.feature_net import FeatureNet
 from neuclust.policies.auto.learners.catalogue import NetLearner
-from neuclust.presets import build_policy
 from neuclust.randomness import stream
+from neuclust.registry import build_policy
 
 NAMES = ("auto", "neuclust", "cn-ucb", "neural-linear")
 CONTEXTS = ("plain", "constant", "zero", "zero at first", "equal columns", "outliers", "outlier at first", "signs")

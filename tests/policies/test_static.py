@@ -10,7 +10,7 @@ from small_problems import play, random_round, small_environment
 
 from neuclust.errors import StateError
 from neuclust.policies.reference import ReferenceConfig, Static
-from neuclust.presets import build_policy, load_policy
+from neuclust.registry import build_policy, load_policy
 
 
 def test_the_same_slate_every_round_and_no_other_is_better_on_average() -> None:

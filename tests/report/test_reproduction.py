@@ -30,7 +30,7 @@ from neuclust.experiment.reproduction.phases import (
     phases,
     quick_scale,
 )
-from neuclust.presets import POLICIES
+from neuclust.registry import POLICIES
 from neuclust.report.reproduction import (
     DASH,
     Reproduction,

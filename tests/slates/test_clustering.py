@@ -18,8 +18,8 @@ from torch import Tensor
 
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
-from neuclust.presets import build_policy
 from neuclust.randomness import stream
+from neuclust.registry import build_policy
 from neuclust.slates.clustering import ClusteringConfig, ClusterMap, Clusters, fit_clusters, nearest, usable
 
 K = 3

@@ -13,7 +13,7 @@ import torch
 
 from neuclust.configuration import keys
 from neuclust.experiment.suite import SUITE
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 from tools.choosing_page import (
     HORIZON_BOUND,
     OWN_HORIZON,

@@ -15,7 +15,7 @@ def policies(
     ] = None,
 ) -> None:
     """List the policies and their presets, or the settings of one."""
-    from neuclust.presets import POLICIES
+    from neuclust.registry import POLICIES
 
     if name is not None:
         _settings(name)
@@ -26,7 +26,7 @@ def policies(
 
 def _settings(name: str) -> None:
     from neuclust.configuration import entries
-    from neuclust.presets import policy_config
+    from neuclust.registry import policy_config
 
     policy, _, preset = name.partition(":")
     values = entries(policy_config(policy, preset or "default"))

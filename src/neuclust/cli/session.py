@@ -87,7 +87,7 @@ def _play_at_once(
 ) -> None:
     """Every run of the plan in as few batches as possible; `records` are written when all are played."""
     from neuclust.experiment.engines.device import BatchRun, run_batch
-    from neuclust.presets import policy_config
+    from neuclust.registry import policy_config
 
     runs = []
     for seed, environment, who in plan.matches():

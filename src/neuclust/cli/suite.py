@@ -53,7 +53,7 @@ def suite(
     from neuclust.experiment.store import open_store
     from neuclust.experiment.suite import chosen_problems, find_inputs, suite_spec
     from neuclust.experiment.tasks import tasks_of
-    from neuclust.presets import policy_config
+    from neuclust.registry import policy_config
 
     folder = out or Path("results") / ("suite-quick" if quick else "suite")
     chosen = make_engine(engine, workers, None)
@@ -79,7 +79,7 @@ def suite(
 
 
 def _default_policies(quick: bool) -> list[str]:
-    from neuclust.presets import POLICIES
+    from neuclust.registry import POLICIES
 
     return [name for name in (QUICK_POLICIES if quick else DEFAULT_POLICIES) if name in POLICIES]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from neuclust.core import Policy
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.presets import build_policy, policy_config
+from neuclust.registry import build_policy, policy_config
 from neuclust.slates.clustering import ClusteringConfig
 
 

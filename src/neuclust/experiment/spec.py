@@ -17,7 +17,7 @@ from neuclust.errors import ConfigError, NeuclustError, one_of, suggestion
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Plan, Problem, make_plan
 from neuclust.experiment.toml_lines import TomlPlaces
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 TOP = ("name", "rounds", "slate_size", "seeds", "environment", "policy")
 ENVIRONMENT = ("env", "data", "slate_size", "rounds", "slate_reward", "arms_per_round", "start_ratings")

@@ -19,7 +19,7 @@ from neuclust.errors import ConfigError, one_of
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import DEFAULT_ENV, Problem, open_problem
 from neuclust.experiment.spec import SweepSpec
-from neuclust.presets import build_policy
+from neuclust.registry import build_policy
 
 DATA_VARIABLE = "NEUCLUST_SHARED_DATA"
 MOVIELENS_FILE, RAW_FOLDER = "movielens-25m.npz", "ml-latest-small"

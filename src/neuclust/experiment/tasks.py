@@ -19,7 +19,7 @@ from neuclust.experiment.plan import Problem, open_problem, reward_source
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel, Tally, run
 from neuclust.experiment.spec import SweepSpec
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 KEY_LETTERS = 32
 # Sources that decide a run's numbers; words and pictures around them may change without making records old.

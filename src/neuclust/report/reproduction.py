@@ -27,7 +27,7 @@ from neuclust.experiment.reproduction.phases import (
     paper_preset,
 )
 from neuclust.experiment.tasks import labelled
-from neuclust.presets import POLICIES
+from neuclust.registry import POLICIES
 from neuclust.report.html import Failure
 from neuclust.report.latex import escape
 from neuclust.report.tables import number, with_error

@@ -19,7 +19,7 @@ from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel, run
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 ROUNDS = 20
 no_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; this machine has none")

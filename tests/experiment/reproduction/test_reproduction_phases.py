@@ -24,7 +24,7 @@ from neuclust.experiment.reproduction.phases import (
     quick_scale,
 )
 from neuclust.experiment.reproduction.tuning import DEVELOPMENT_SEEDS, grid_plans, space_of, tuned_plans
-from neuclust.presets import POLICIES
+from neuclust.registry import POLICIES
 
 MOVIELENS, YELP = STUDIES["movielens"], STUDIES["yelp"]
 

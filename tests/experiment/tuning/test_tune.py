@@ -21,8 +21,8 @@ from neuclust.experiment.tuning.held_out import LaterRounds, split_problem
 from neuclust.experiment.tuning.space import PAPER_GRIDS, Range, Values, grid_settings, grid_size, parse_space
 from neuclust.experiment.tuning.trials import TrialResult
 from neuclust.experiment.tuning.tune import Tuning, TuningPlan, Watch, parse_seeds, tune
-from neuclust.presets import policy_config
 from neuclust.randomness import stream
+from neuclust.registry import policy_config
 
 ROUNDS = 12
 

@@ -22,8 +22,8 @@ from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Feature
 from neuclust.policies.auto.learners.catalogue import Learner
 from neuclust.policies.auto.marginal_gains import SlateWorth
 from neuclust.policies.auto.policy import Auto, AutoConfig, ExploringConfig
-from neuclust.presets import build_policy, load_policy
 from neuclust.randomness import stream
+from neuclust.registry import build_policy, load_policy
 
 DIM, K = 6, 3
 GREEDY = ExploringConfig(eps0=0.0)

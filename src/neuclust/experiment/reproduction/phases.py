@@ -15,7 +15,7 @@ from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Problem, make_plan
 from neuclust.experiment.spec import SweepSpec
 from neuclust.experiment.tasks import Task, tasks_of
-from neuclust.presets import POLICIES, policy_config, policy_spec
+from neuclust.registry import POLICIES, policy_config, policy_spec
 
 PAPER_POLICIES = ("neuclust", "neuclust-online", "cn-ucb", "linucb-disjoint", "neural-mab", "cc-mab")
 YARDSTICKS = ("linucb", "static", "uniform", "oracle")  # not in the paper's table; they say what its numbers mean

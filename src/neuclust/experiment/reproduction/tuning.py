@@ -9,7 +9,7 @@ from neuclust.configuration import keys
 from neuclust.experiment.reproduction.phases import PAPER_POLICIES, Layout, our_policies, paper_preset
 from neuclust.experiment.tuning.space import PAPER_GRIDS, Space, parse_space
 from neuclust.experiment.tuning.tune import TuningPlan
-from neuclust.presets import POLICIES, policy_config
+from neuclust.registry import POLICIES, policy_config
 
 DEVELOPMENT_SEEDS = (1000, 1001, 1002)
 # By the last part of a setting's name, so that a policy added tomorrow is tuned like the others: how much it

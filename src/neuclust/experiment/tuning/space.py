@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from neuclust.configuration import resolve, with_setting
 from neuclust.errors import ConfigError
-from neuclust.presets import policy_config
+from neuclust.registry import policy_config
 
 Settings = dict[str, str]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -518,3 +518,34 @@ def _check_restored(policy: Policy, state: Mapping[str, Tensor], seed: int) -> N
         raise StateError(f"tensors it does not have: {', '.join(strange[:5])}")
     if getattr(policy, "seed", seed) != seed:
         raise StateError(f"seed {seed} in the manifest and another one among the tensors")
+
+
+# --- policies and problems from outside -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A policy or problem from outside the package, as data that travels to worker processes."""
+
+    kind: str  # policy or environment
+    name: str
+    target: str  # package.module:attribute
+
+
+def outside() -> tuple[Registration, ...]:
+    """What was registered in this process; a worker calls `adopt` with it before it plays."""
+    return ()
+
+
+def adopt(registrations: Sequence[Registration]) -> None:
+    """Register in this process what another one had registered."""
+
+
+def source_hash(name: str) -> str | None:
+    """SHA-256 of the module of a policy or problem from outside; None for what neuclust ships, whose code is hashed."""
+    return None
+
+
+def knows_truth(name: str) -> bool:
+    """Whether the policy of this name is told the truth (a yardstick and no learner); False where nobody knows it."""
+    return name in ("oracle", "static", "cluster-oracle")
