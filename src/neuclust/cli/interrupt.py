@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
 
+STOPPED = 130  # exit code: 128 + SIGINT, as a shell reports it
 SAME_PRESS_SECONDS = 1.0  # wrappers such as make or timeout pass one Ctrl-C on twice
 
 

@@ -14,7 +14,7 @@ import typer
 from neuclust.analysis.groups import problems
 from neuclust.analysis.inspection import ELBOW, elbow_of
 from neuclust.cli.folders import say_bad
-from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.interrupt import STOPPED, patient_interrupt
 from neuclust.cli.reproduce_search import best_of
 from neuclust.cli.sweep_view import make_view, standing_sentence
 from neuclust.experiment.contestants import Contestant
@@ -32,7 +32,6 @@ from neuclust.report.reproduction import Reproduction, Search, runs_by_phase, wi
 from neuclust.report.reproduction_folder import write_reproduction
 
 RECORDS, SEARCHES = "records", "searches"
-STOPPED = 130  # 128 + SIGINT, as a shell reports it
 ROUGH_SECONDS = {  # a round at 10,168 arms, for what no record tells
     "neuclust-online": 0.025, "linucb": 0.003, "lin-ts": 0.003, "linucb-disjoint": 0.006, "linucb-hybrid": 0.006,
     "cc-mab": 0.002, "cucb": 0.002, "uniform": 0.001, "static": 0.001, "oracle": 0.001, "cluster-oracle": 0.003,

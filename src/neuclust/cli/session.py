@@ -8,15 +8,13 @@ from pathlib import Path
 
 from neuclust.analysis.unpaid import unpaid_notes
 from neuclust.cli.console import Reporter, make_reporter, print_tables
-from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.interrupt import STOPPED, patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs, draw, keep
 from neuclust.errors import NeuclustError, writing
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Plan, rewards_sentence
 from neuclust.experiment.records import RunRecord, runs_document
 from neuclust.experiment.run import RunLabel, run
-
-STOPPED = 130  # 128 + SIGINT, as a shell reports it
 
 
 def execute(plan: Plan, outputs: Outputs, quiet: bool, device: str | None = None) -> int:

@@ -12,9 +12,9 @@ from typing import Any
 from neuclust.analysis.compare import Comparison, compare
 from neuclust.analysis.unpaid import unpaid_notes
 from neuclust.cli.console import make_console, make_reporter
-from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.interrupt import STOPPED, patient_interrupt
 from neuclust.cli.outputs import Outputs, check_outputs
-from neuclust.cli.session import ONE_MORE_ROUND, STOPPED
+from neuclust.cli.session import ONE_MORE_ROUND
 from neuclust.experiment.plan import rewards_sentence
 from neuclust.experiment.tuning.held_out import Split, split_problem
 from neuclust.experiment.tuning.trials import TrialResult
