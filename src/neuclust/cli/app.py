@@ -7,15 +7,15 @@ from typing import Annotated
 import typer
 
 from neuclust import __version__
-from neuclust.cli.command import add_command
+from neuclust.cli.command import add_commands
+from neuclust.cli.commands.describe import clusters, envs, policies
+from neuclust.cli.commands.reproduce import reproduce
+from neuclust.cli.commands.results import compare, report
+from neuclust.cli.commands.run import run
+from neuclust.cli.commands.suite import suite
+from neuclust.cli.commands.sweep import sweep
+from neuclust.cli.commands.tune import tune
 from neuclust.cli.data.commands import app as data_app
-from neuclust.cli.describe import clusters, envs, policies
-from neuclust.cli.reproduce import reproduce
-from neuclust.cli.results import compare, report
-from neuclust.cli.run import run
-from neuclust.cli.suite import suite
-from neuclust.cli.sweep import sweep
-from neuclust.cli.tune import tune
 
 SUMMARY = "Choose K of many, again and again, and learn: neural combinatorial clustered bandits."
 
@@ -27,15 +27,8 @@ app = typer.Typer(
 )
 
 
-add_command(app, "run", run)
-add_command(app, "report", report)
-add_command(app, "sweep", sweep)
-add_command(app, "suite", suite)
-add_command(app, "compare", compare)
-add_command(app, "tune", tune)
-add_command(app, "reproduce", reproduce)
-add_command(app, "clusters", clusters)
-add_command(app, "policies", policies)
+add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
+add_commands(app, clusters=clusters, policies=policies)
 app.command()(envs)
 app.add_typer(data_app, name="data")
 

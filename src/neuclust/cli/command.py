@@ -14,14 +14,12 @@ from copy import copy
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from neuclust.errors import NeuclustError
-
-Record = TypeVar("Record")
 
 
 class Heading(str):
@@ -43,16 +41,22 @@ def argument(help: str, metavar: str) -> Any:
     return typer.Argument(help=help, metavar=metavar, show_default=False)
 
 
-def add_command(app: typer.Typer, name: str, function: Callable[[Record], None]) -> None:
-    """Register a function of one record of options as a command; its docstring is the help."""
-    (record,) = (kind for key, kind in get_type_hints(function).items() if key != "return")
+def add_commands(app: typer.Typer, **functions: Callable[[Any], None]) -> None:
+    """Register functions of one record of options as commands; their docstrings are the help."""
+    for name, function in functions.items():
+        app.command(name, cls=Command)(_with_signature(function))
+
+
+def _with_signature(function: Callable[[Any], None]) -> Callable[..., None]:
+    """The function as one of all the options, which Typer reads off its signature."""
+    (record,) = (kind for name, kind in get_type_hints(function).items() if name != "return")
 
     @wraps(function)
     def call(**values: Any) -> None:
         function(_filled(record, values))
 
-    vars(call)["__signature__"] = Signature(_parameters(record))  # what Typer makes options of
-    app.command(name, cls=Command)(call)
+    vars(call)["__signature__"] = Signature(_parameters(record))
+    return call
 
 
 def _parameters(record: Any) -> list[Parameter]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from neuclust.cli.command import add_command, argument, flag, option
+from neuclust.cli.command import add_commands, argument, flag, option
 from neuclust.cli.data.inspect import inspect
 from neuclust.cli.data.movielens import movielens, replay
 from neuclust.cli.data.yelp import yelp
@@ -64,11 +66,9 @@ def generate_movielens(options: GenerateMovieLens) -> None:
     """Write ratings.csv and movies.csv in MovieLens' layout."""
     from neuclust.data.generate import generate_movielens as write
 
-    out, ratings = options.out, options.ratings
-    require_writable("--out", out)
-    with bar("ratings.csv", ratings, unit="rows") as show, writing(out):
-        write(ratings, out, options.seed, lambda done: show(done, None))
-    typer.echo(f"wrote {out / 'ratings.csv'} ({ratings:,} ratings) and {out / 'movies.csv'}")
+    rows, out = options.ratings, options.out
+    with _writing(out, "ratings.csv", f"{rows:,} ratings", "movies.csv", rows) as progress:
+        write(rows, out, options.seed, progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +83,25 @@ def generate_yelp(options: GenerateYelp) -> None:
     """Write business.json and review.json in Yelp's layout."""
     from neuclust.data.generate import generate_yelp as write
 
-    out, reviews = options.out, options.reviews
+    rows, out = options.reviews, options.out
+    with _writing(out, "review.json", f"{rows:,} reviews", "business.json", rows) as progress:
+        write(rows, out, options.seed, options.text_length, progress)
+
+
+@contextmanager
+def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterator[Callable[[int], None]]:
+    """Yields what to call with the number of rows written; refuses a bad folder before, names the files after."""
     require_writable("--out", out)
-    with bar("review.json", reviews, unit="rows") as show, writing(out):
-        write(reviews, out, options.seed, options.text_length, lambda done: show(done, None))
-    typer.echo(f"wrote {out / 'review.json'} ({reviews:,} reviews) and {out / 'business.json'}")
+    with bar(file, rows, unit="rows") as show, writing(out):
+        yield lambda done: show(done, None)
+    typer.echo(f"wrote {out / file} ({amount}) and {out / other}")
 
 
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
 prepare = typer.Typer(help="Turn published raw files into a problem.", no_args_is_help=True)
 generate = typer.Typer(help="Write raw files of any size, for load tests.", no_args_is_help=True)
-add_command(app, "fetch", fetch)
-add_command(app, "inspect", inspect)
+add_commands(app, fetch=fetch, inspect=inspect)
+add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay)
+add_commands(generate, movielens=generate_movielens, yelp=generate_yelp)
 app.add_typer(prepare, name="prepare")
 app.add_typer(generate, name="generate")
-add_command(prepare, "movielens", movielens)
-add_command(prepare, "yelp", yelp)
-add_command(prepare, "replay", replay)
-add_command(generate, "movielens", generate_movielens)
-add_command(generate, "yelp", generate_yelp)

@@ -15,7 +15,6 @@ from neuclust.cli.options import Engine, FailuresOnly, RetryFailed, Workers
 
 if TYPE_CHECKING:
     from neuclust.experiment.engines import engine as engines
-    from neuclust.experiment.spec import SweepSpec
     from neuclust.experiment.sweep import Standing
     from neuclust.experiment.tasks import Task
 
@@ -39,6 +38,7 @@ def sweep(options: SweepOptions) -> None:
     """
     limit_threads()
     from neuclust.experiment.engines.engine import make_engine
+    from neuclust.experiment.plan import rewards_sentence
     from neuclust.experiment.spec import read_spec
     from neuclust.experiment.tasks import tasks_of
 
@@ -50,16 +50,9 @@ def sweep(options: SweepOptions) -> None:
         return
     require_writable("--out", folder)
     if not options.quiet:
-        _say_rewards(spec)
+        for problem, source in zip(spec.problems, spec.rewards, strict=True):
+            typer.echo(f"{problem.name}: {rewards_sentence(source, problem.name)}", err=True)
     raise typer.Exit(execute(folder, tasks, engine, options.retry_failed, options.quiet))
-
-
-def _say_rewards(spec: SweepSpec) -> None:
-    """Whose rewards are played, one line per problem."""
-    from neuclust.experiment.plan import rewards_sentence
-
-    for problem, source in zip(spec.problems, spec.rewards, strict=True):
-        typer.echo(f"{problem.name}: {rewards_sentence(source, problem.name)}", err=True)
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
