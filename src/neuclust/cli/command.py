@@ -1,8 +1,8 @@
 """Commands as functions of one frozen record of options, with errors that name the option instead of the field.
 
-A field of the record is an option or an argument: its name, type and default are those of the parameter, and `option`,
-`flag` or `argument` in its `Annotated` says the rest; a `Heading` behind it begins a panel of the help. A field whose
-type is itself such a record is a group that commands share: its options take its place.
+A field of the record is an option or an argument of the command: `rounds: int = option(1000, "Rounds per run.", "T")`.
+A heading holds for the options after it, too. A field whose type is itself such a record is a group that commands
+share: its options take its place.
 """
 
 from __future__ import annotations
@@ -11,34 +11,51 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
-from typing import Annotated, Any, get_type_hints
+from types import EllipsisType
+from typing import Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 from neuclust.errors import NeuclustError
 
-
-class Heading(str):
-    """The title of a panel of the help, which this option and those after it share."""
+Value = TypeVar("Value")
 
 
-def option(help: str, metavar: str | None = None, *names: str, min: float | None = None) -> Any:
-    """What `--help` says of an option; `names` where the field is called otherwise."""
-    return typer.Option(*names, help=help, metavar=metavar, min=min)
+def option(
+    default: Value | EllipsisType,
+    help: str,
+    metavar: str | None = None,
+    *names: str,
+    heading: str | None = None,
+    min: float | None = None,
+) -> Value:
+    """A field that is an option, required where the default is `...`; `names` where the field is called otherwise."""
+    return _field(default, typer.Option(default, *names, help=help, metavar=metavar, rich_help_panel=heading, min=min))
 
 
-def flag(help: str, *names: str) -> Any:
-    """An option that is given or not; with a name Typer adds no `--no-` to it."""
-    return typer.Option(*names, help=help)
+def flag(help: str, *names: str, heading: str | None = None) -> bool:
+    """A field that is an option without a value."""
+    return option(False, help, None, *names, heading=heading)
 
 
-def argument(help: str, metavar: str) -> Any:
-    """What `--help` says of an argument."""
-    return typer.Argument(help=help, metavar=metavar, show_default=False)
+def argument(default: Value | EllipsisType, help: str, metavar: str) -> Value:
+    """A field that is an argument, required where the default is `...`."""
+    return _field(default, typer.Argument(default, help=help, metavar=metavar, show_default=False))
+
+
+def _field(default: Value | EllipsisType, info: Any) -> Value:
+    given: Any = MISSING if default is ... else default
+    entry: Value = field(default=given, metadata={"info": info})  # what a dataclass takes for a default of this type
+    return entry
+
+
+def group(**helps: str) -> Any:
+    """A field that is a group, with the help of the options that mean something else in this command."""
+    return field(metadata={"helps": helps})
 
 
 def add_commands(app: typer.Typer, **functions: Callable[[Any], None]) -> None:
@@ -60,27 +77,26 @@ def _with_signature(function: Callable[[Any], None]) -> Callable[..., None]:
 
 
 def _parameters(record: Any) -> list[Parameter]:
-    annotated: Any = Annotated  # with types that are known at run time only
     found, heading = [], None
-    for entry, kind, (info, *begun) in _flat(record, {}):
-        heading = info.rich_help_panel = begun[0] if begun else heading
-        default = Parameter.empty if entry.default is MISSING else entry.default
-        found.append(Parameter(entry.name, Parameter.KEYWORD_ONLY, default=default, annotation=annotated[kind, info]))
+    for name, kind, info in _flat(record, {}):
+        heading = info.rich_help_panel = info.rich_help_panel or heading
+        if kind is bool and not info.param_decls:
+            info.param_decls = (f"--{name.replace('_', '-')}",)  # or Typer adds a --no- to it
+        found.append(Parameter(name, Parameter.KEYWORD_ONLY, default=info, annotation=kind))
     return found
 
 
-def _flat(record: Any, helps: Mapping[str, str]) -> Iterator[tuple[Field[Any], Any, list[Any]]]:
-    """Every option with its type and what is said of it; `helps` replaces the help of some."""
-    kinds, hints = get_type_hints(record), get_type_hints(record, include_extras=True)
+def _flat(record: Any, helps: Mapping[str, str]) -> Iterator[tuple[str, Any, Any]]:
+    """Every option with its name, its type and a copy of what is said of it; `helps` replaces the help of some."""
+    kinds = get_type_hints(record)
     for entry in fields(record):
         kind = kinds[entry.name]
-        said: tuple[Any, ...] = getattr(hints[entry.name], "__metadata__", ({},))
         if is_dataclass(kind):
-            yield from _flat(kind, said[0])
+            yield from _flat(kind, entry.metadata.get("helps", {}))
         else:
-            info = copy(said[0])  # commands share it
+            info = copy(entry.metadata["info"])
             info.help = helps.get(entry.name, info.help)
-            yield entry, kind, [info, *said[1:]]
+            yield entry.name, kind, info
 
 
 def _filled(record: Any, values: Mapping[str, Any]) -> Any:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from neuclust.cli.command import Heading, flag, option
+from neuclust.cli.command import flag, option
 from neuclust.cli.outputs import STDOUT
 from neuclust.errors import ConfigError
 from neuclust.files import write_text
@@ -16,38 +17,41 @@ from neuclust.files import write_text
 if TYPE_CHECKING:
     from neuclust.experiment.plan import Problem
 
-Json = Annotated[str | None, option("The numbers as JSON; - is stdout, with nothing else on it.", "FILE")]
-Settings = Annotated[
-    list[str] | None,
-    option("Change one setting of every policy, or of one: POLICY.KEY=VALUE. May be repeated.", "KEY=VALUE", "--set"),
-]
-Quiet = Annotated[bool, flag("No progress on stderr.", "--quiet", "-q")]
-FailuresOnly = Annotated[bool, flag("Say nothing but failures.", "--quiet", "-q")]
-Engine = Annotated[str, option("process, inline or ray.", "NAME")]
-Workers = Annotated[int | None, option("Runs at once. Default: one for each core.", "N", min=1)]
-RetryFailed = Annotated[bool, flag("Try runs that failed earlier again.", "--retry-failed")]
+settings_option = partial(
+    option,
+    None,
+    "Change one setting of every policy, or of one: POLICY.KEY=VALUE. May be repeated.",
+    "KEY=VALUE",
+    "--set",
+)
+engine_option = partial(option, "process", "process, inline or ray.", "NAME")
+workers_option = partial(option, None, "Runs at once. Default: one for each core.", "N", min=1)
+retry_flag = partial(flag, "Try runs that failed earlier again.")
+
+
+def json_option(what: str) -> str | None:
+    return option(None, f"{what} as JSON; - is stdout, with nothing else on it.", "FILE")
+
+
+def quiet_flag(help: str = "Say nothing but failures.") -> bool:
+    return flag(help, "--quiet", "-q")
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemOptions:
     """One problem: a built-in one or a prepared file, and how it is played."""
 
-    env: Annotated[
-        str | None,
-        option("A built-in problem (see `neuclust envs`). Default: movielens-twin."),
-        Heading("The problem"),
-    ] = None
-    data: Annotated[Path | None, option("A prepared problem instead.", "FILE.npz")] = None
-    rounds: Annotated[int | None, option("Rounds per run. Default: 1000, or all of a shorter file.", "T", min=1)] = None
-    slate_size: Annotated[int, option("Arms chosen per round.", "K", min=1)] = 5
-    slate_reward: Annotated[
-        str | None,
-        option("What a slate pays: threshold:0.8 (default), mean, product, at-least-one, table:0,0,.2,1.", "TEXT"),
-    ] = None
-    arms_per_round: Annotated[int | None, option("Offer a random N of the arms each round.", "N", min=1)] = None
-    start_ratings: Annotated[int | None, option("Cold start: profiles from N noisy ratings per arm.", "N", min=1)] = (
-        None
+    env: str | None = option(
+        None, "A built-in problem (see `neuclust envs`). Default: movielens-twin.", heading="The problem"
     )
+    data: Path | None = option(None, "A prepared problem instead.", "FILE.npz")
+    rounds: int | None = option(None, "Rounds per run. Default: 1000, or all of a shorter file.", "T", min=1)
+    slate_size: int = option(5, "Arms chosen per round.", "K", min=1)
+    slate_reward: str | None = option(
+        None, "What a slate pays: threshold:0.8 (default), mean, product, at-least-one, table:0,0,.2,1.", "TEXT"
+    )
+    arms_per_round: int | None = option(None, "Offer a random N of the arms each round.", "N", min=1)
+    start_ratings: int | None = option(None, "Cold start: profiles from N noisy ratings per arm.", "N", min=1)
 
     def named(self) -> Problem:
         """The problem that the options name; a built-in one and a file at once are refused."""

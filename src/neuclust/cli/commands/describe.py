@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from neuclust.cli.command import argument, option
-from neuclust.cli.options import Json, deliver
+from neuclust.cli.options import deliver, json_option
 from neuclust.cli.outputs import Outputs, check_outputs
 from neuclust.errors import ConfigError, one_of
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PoliciesOptions:
-    name: Annotated[str | None, argument("One policy: every setting, for --set.", "NAME[:PRESET]")] = None
+    name: str | None = argument(None, "One policy: every setting, for --set.", "NAME[:PRESET]")
 
 
 def policies(options: PoliciesOptions) -> None:
@@ -68,13 +68,13 @@ def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClustersOptions:
-    env: Annotated[str | None, option("A built-in problem (see `neuclust envs`).")] = None
-    data: Annotated[Path | None, option("A prepared problem instead.", "FILE.npz")] = None
-    choose: Annotated[str, option("silhouette, elbow, stability or likelihood.")] = "stability"
-    most: Annotated[int, option("The largest number looked at.", "M", min=2)] = 30
-    seed: Annotated[int, option("Draws the sample and the comparison data.", min=0)] = 0
-    json: Json = None
-    plot: Annotated[Path | None, option("Elbow, silhouette and stability as .png or .svg.", "FILE")] = None
+    env: str | None = option(None, "A built-in problem (see `neuclust envs`).")
+    data: Path | None = option(None, "A prepared problem instead.", "FILE.npz")
+    choose: str = option("stability", "silhouette, elbow, stability or likelihood.")
+    most: int = option(30, "The largest number looked at.", "M", min=2)
+    seed: int = option(0, "Draws the sample and the comparison data.", min=0)
+    json: str | None = json_option("The numbers")
+    plot: Path | None = option(None, "Elbow, silhouette and stability as .png or .svg.", "FILE")
 
     def profiles(self) -> tuple[str, Tensor]:
         """The problem's name and its arms' profiles (N, d)."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from neuclust.cli.command import Heading, argument, flag, limit_threads, option
+from neuclust.cli.command import argument, flag, limit_threads, option
 from neuclust.cli.folders import require_writable
-from neuclust.cli.options import Engine, FailuresOnly, RetryFailed, Workers
+from neuclust.cli.options import engine_option, quiet_flag, retry_flag, workers_option
 from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -19,34 +19,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReproduceOptions:
-    study: Annotated[str, argument("Which data set of the paper.", "movielens|yelp")]
-    data: Annotated[
-        Path | None, option("A prepared file (`neuclust data`). Default: the embedded twin.", "FILE.npz")
-    ] = None
-    out: Annotated[Path | None, option("Folder of records and page. Default: results/reproduction-STUDY.", "DIR")] = (
-        None
-    )
-    quick: Annotated[bool, flag("The same page in two minutes: few rounds, seeds and clusters.", "--quick")] = False
-    plan: Annotated[bool, flag("Print what would run with a rough time, and leave.", "--plan")] = False
-    authors: Annotated[
-        bool,
-        flag("The authors' settings too: 200 steps per round, slow.", "--authors"),
-        Heading("The protocol"),
-    ] = False
-    rounds: Annotated[int | None, option("Rounds per run. Default: 1000.", "T", min=1)] = None
-    runs: Annotated[int | None, option("Runs of the paper's protocol: 10, Yelp 5.", "N", min=1)] = None
-    seeds: Annotated[int | None, option("Seeds of ours and of --authors: 20.", "S", min=1)] = None
-    cluster_seeds: Annotated[int | None, option("Seeds for the number of clusters: 5.", "S", min=1)] = None
-    clusters: Annotated[str | None, option("Numbers of clusters: 1,5,…,40.", "M,M,...")] = None
-    policy: Annotated[list[str] | None, option("Policies of our protocol; default: all. May be repeated.", "NAME")] = (
-        None
-    )
-    tune: Annotated[int, option("Tune every policy with N trials, then play.", "N", min=0), Heading("Searches")] = 0
-    grids: Annotated[int, option("Search the paper's grids with N trials each.", "N", min=0)] = 0
-    engine: Annotated[Engine, Heading("The work")] = "process"
-    workers: Workers = None
-    retry_failed: RetryFailed = False
-    quiet: FailuresOnly = False
+    study: str = argument(..., "Which data set of the paper.", "movielens|yelp")
+    data: Path | None = option(None, "A prepared file (`neuclust data`). Default: the embedded twin.", "FILE.npz")
+    out: Path | None = option(None, "Folder of records and page. Default: results/reproduction-STUDY.", "DIR")
+    quick: bool = flag("The same page in two minutes: few rounds, seeds and clusters.")
+    plan: bool = flag("Print what would run with a rough time, and leave.")
+    authors: bool = flag("The authors' settings too: 200 steps per round, slow.", heading="The protocol")
+    rounds: int | None = option(None, "Rounds per run. Default: 1000.", "T", min=1)
+    runs: int | None = option(None, "Runs of the paper's protocol: 10, Yelp 5.", "N", min=1)
+    seeds: int | None = option(None, "Seeds of ours and of --authors: 20.", "S", min=1)
+    cluster_seeds: int | None = option(None, "Seeds for the number of clusters: 5.", "S", min=1)
+    clusters: str | None = option(None, "Numbers of clusters: 1,5,…,40.", "M,M,...")
+    policy: list[str] | None = option(None, "Policies of our protocol; default: all. May be repeated.", "NAME")
+    tune: int = option(0, "Tune every policy with N trials, then play.", "N", min=0, heading="Searches")
+    grids: int = option(0, "Search the paper's grids with N trials each.", "N", min=0)
+    engine: str = engine_option(heading="The work")
+    workers: int | None = workers_option()
+    retry_failed: bool = retry_flag()
+    quiet: bool = quiet_flag()
 
     def scale(self, study: Study) -> Scale:
         """The full or the quick protocol of a study, with the numbers that were given in place of its own."""

@@ -5,28 +5,23 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from neuclust.cli.command import advice, argument, option
 from neuclust.cli.folders import require_file, require_writable, say_bad
-from neuclust.cli.options import deliver
+from neuclust.cli.options import deliver, json_option
 
 MAKERS = "`neuclust run --out` and `neuclust sweep` make folders of records"
 
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    records: Annotated[Path, argument("A folder of records (`sweep`, `run --out`) or a runs.json file.", "DIR")]
-    json: Annotated[str | None, option("The comparison as JSON; - is stdout, with nothing else on it.", "FILE")] = None
-    csv: Annotated[Path | None, option("One line per difference as CSV.", "FILE")] = None
-    baseline: Annotated[
-        str | None, option("Only differences to this one. Default: all of them.", "POLICY[:PRESET]")
-    ] = None
-    confidence: Annotated[
-        float, option("Of the intervals; a difference counts where p (Holm) < 1 - SHARE.", "SHARE")
-    ] = 0.95
+    records: Path = argument(..., "A folder of records (`sweep`, `run --out`) or a runs.json file.", "DIR")
+    json: str | None = json_option("The comparison")
+    csv: Path | None = option(None, "One line per difference as CSV.", "FILE")
+    baseline: str | None = option(None, "Only differences to this one. Default: all of them.", "POLICY[:PRESET]")
+    confidence: float = option(0.95, "Of the intervals; a difference counts where p (Holm) < 1 - SHARE.", "SHARE")
 
 
 def compare(options: CompareOptions) -> None:
@@ -60,11 +55,9 @@ def compare(options: CompareOptions) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    source: Annotated[
-        Path, argument("A store of records, a folder made by `neuclust run --out`, or a runs.json.", "DIR")
-    ]
-    out: Annotated[Path | None, option("Folder for the report. Default: DIR/report.", "DIR2")] = None
-    title: Annotated[str | None, option("Heading of the page.", "TEXT")] = None
+    source: Path = argument(..., "A store of records, a folder made by `neuclust run --out`, or a runs.json.", "DIR")
+    out: Path | None = option(None, "Folder for the report. Default: DIR/report.", "DIR2")
+    title: str | None = option(None, "Heading of the page.", "TEXT")
 
     @property
     def command(self) -> str:

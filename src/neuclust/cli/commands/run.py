@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from neuclust.cli.command import Heading, limit_threads, option
-from neuclust.cli.options import ProblemOptions, Quiet, Settings
+from neuclust.cli.command import limit_threads, option
+from neuclust.cli.options import ProblemOptions, json_option, quiet_flag, settings_option
 from neuclust.cli.outputs import Outputs
 from neuclust.errors import ConfigError
 
@@ -17,30 +16,26 @@ from neuclust.errors import ConfigError
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     problem: ProblemOptions
-    policy: Annotated[
-        list[str] | None,
-        option("A policy (see `neuclust policies`); may be given several times. Default: neuclust.", "NAME[:PRESET]"),
-        Heading("Who plays"),
-    ] = None
-    preset: Annotated[str, option("Preset of policies that name none.", "NAME")] = "default"
-    clusters: Annotated[int | None, option("Number of clusters.", "M", min=1)] = None
-    settings: Settings = None
-    seeds: Annotated[int, option("Number of seeds, the same for all policies.", "S", min=1)] = 1
-    first_seed: Annotated[int, option("The first of them.", "N", min=0)] = 0
-    out: Annotated[Path | None, option("Folder for runs.json, tables and pictures.", "DIR"), Heading("Results")] = None
-    json: Annotated[str | None, option("Records as JSON; - is stdout, with nothing else on it.", "FILE")] = None
-    plot: Annotated[Path | None, option("Regret curves as .png or .svg.", "FILE")] = None
-    save: Annotated[Path | None, option("Folder for the learned policy of the last run.", "DIR")] = None
-    threads: Annotated[
-        int, option("Threads for the arithmetic; more only pay from about 100,000 arms on.", "N", min=1)
-    ] = 1
-    device: Annotated[
-        str | None,
-        option(
-            "All runs at once on cpu or cuda: NeUClust (offline) and CN-UCB, the same slates as one by one.", "NAME"
-        ),
-    ] = None
-    quiet: Quiet = False
+    policy: list[str] | None = option(
+        None,
+        "A policy (see `neuclust policies`); may be given several times. Default: neuclust.",
+        "NAME[:PRESET]",
+        heading="Who plays",
+    )
+    preset: str = option("default", "Preset of policies that name none.", "NAME")
+    clusters: int | None = option(None, "Number of clusters.", "M", min=1)
+    settings: list[str] | None = settings_option()
+    seeds: int = option(1, "Number of seeds, the same for all policies.", "S", min=1)
+    first_seed: int = option(0, "The first of them.", "N", min=0)
+    out: Path | None = option(None, "Folder for runs.json, tables and pictures.", "DIR", heading="Results")
+    json: str | None = json_option("Records")
+    plot: Path | None = option(None, "Regret curves as .png or .svg.", "FILE")
+    save: Path | None = option(None, "Folder for the learned policy of the last run.", "DIR")
+    threads: int = option(1, "Threads for the arithmetic; more only pay from about 100,000 arms on.", "N", min=1)
+    device: str | None = option(
+        None, "All runs at once on cpu or cuda: NeUClust (offline) and CN-UCB, the same slates as one by one.", "NAME"
+    )
+    quiet: bool = quiet_flag("No progress on stderr.")
 
 
 def run(options: RunOptions) -> None:

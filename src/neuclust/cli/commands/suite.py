@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from neuclust.cli.command import flag, limit_threads, option
 from neuclust.cli.folders import require_writable, say_bad
-from neuclust.cli.options import Engine, Settings, Workers
+from neuclust.cli.options import engine_option, quiet_flag, settings_option, workers_option
 from neuclust.errors import writing
 
 if TYPE_CHECKING:
@@ -27,19 +27,19 @@ SEEDS, QUICK_SEEDS = 5, 1
 
 @dataclass(frozen=True, slots=True)
 class SuiteOptions:
-    quick: Annotated[bool, flag("A first look: few policies, one seed, short runs.", "--quick")] = False
-    policy: Annotated[list[str] | None, option("A policy, again for more.", "NAME")] = None
-    problem: Annotated[list[str] | None, option("A problem, again for more. Default: all.", "NAME")] = None
-    settings: Settings = None
-    seeds: Annotated[int | None, option("Default: 5, or 1 with --quick.", "N", min=1)] = None
-    first_seed: Annotated[int, option("The first seed.", "S", min=0)] = 0
-    rounds: Annotated[int | None, option("Rounds of every problem.", "T", min=1)] = None
-    out: Annotated[Path | None, option("Default: results/suite, or suite-quick.", "DIR")] = None
-    workers: Workers = None
-    data: Annotated[Path | None, option("Folder of real files. Default: NEUCLUST_SHARED_DATA, or twins.", "DIR")] = None
-    engine: Engine = "process"
-    quiet: Annotated[bool, flag("Say nothing but failures and the table.", "--quiet", "-q")] = False
-    references: Annotated[bool, flag("Print what frames each problem, and leave.", "--references")] = False
+    quick: bool = flag("A first look: few policies, one seed, short runs.")
+    policy: list[str] | None = option(None, "A policy, again for more.", "NAME")
+    problem: list[str] | None = option(None, "A problem, again for more. Default: all.", "NAME")
+    settings: list[str] | None = settings_option()
+    seeds: int | None = option(None, "Default: 5, or 1 with --quick.", "N", min=1)
+    first_seed: int = option(0, "The first seed.", "S", min=0)
+    rounds: int | None = option(None, "Rounds of every problem.", "T", min=1)
+    out: Path | None = option(None, "Default: results/suite, or suite-quick.", "DIR")
+    workers: int | None = workers_option()
+    data: Path | None = option(None, "Folder of real files. Default: NEUCLUST_SHARED_DATA, or twins.", "DIR")
+    engine: str = engine_option()
+    quiet: bool = quiet_flag("Say nothing but failures and the table.")
+    references: bool = flag("Print what frames each problem, and leave.")
 
 
 def suite(options: SuiteOptions) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from neuclust.cli.command import argument, flag, limit_threads, option
 from neuclust.cli.folders import require_writable, say_bad
 from neuclust.cli.interrupt import STOPPED, patient_interrupt
-from neuclust.cli.options import Engine, FailuresOnly, RetryFailed, Workers
+from neuclust.cli.options import engine_option, quiet_flag, retry_flag, workers_option
 
 if TYPE_CHECKING:
     from neuclust.experiment.engines import engine as engines
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SweepOptions:
-    file: Annotated[Path, argument("An experiment: see docs/sweeps.md.", "FILE.toml")]
-    out: Annotated[Path | None, option("Folder of records. Default: results/NAME.", "DIR")] = None
-    engine: Engine = "process"
-    workers: Workers = None
-    address: Annotated[str | None, option("A Ray cluster; default: a local one for this sweep.", "ADDRESS")] = None
-    dry_run: Annotated[bool, flag("Check, list what would run, and leave.", "--dry-run")] = False
-    retry_failed: RetryFailed = False
-    quiet: FailuresOnly = False
+    file: Path = argument(..., "An experiment: see docs/sweeps.md.", "FILE.toml")
+    out: Path | None = option(None, "Folder of records. Default: results/NAME.", "DIR")
+    engine: str = engine_option()
+    workers: int | None = workers_option()
+    address: str | None = option(None, "A Ray cluster; default: a local one for this sweep.", "ADDRESS")
+    dry_run: bool = flag("Check, list what would run, and leave.")
+    retry_failed: bool = retry_flag()
+    quiet: bool = quiet_flag()
 
 
 def sweep(options: SweepOptions) -> None:

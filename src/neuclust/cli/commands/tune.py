@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from neuclust.cli.command import Heading, limit_threads, option
-from neuclust.cli.options import ProblemOptions, Quiet
+from neuclust.cli.command import group, limit_threads, option
+from neuclust.cli.options import ProblemOptions, json_option, quiet_flag
 
 ROUNDS = "Rounds per run; a file must hold twice as many. Default: 1000, or half of a shorter file."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneOptions:
-    policy: Annotated[str, option("Whose settings (see `neuclust policies`).", "NAME[:PRESET]")] = "neuclust"
-    problem: Annotated[ProblemOptions, {"rounds": ROUNDS}]
-    settings: Annotated[
-        list[str] | None,
-        option("A setting and what to try for it; may be repeated.", "KEY=V1,V2 | KEY=LOW:HIGH[:log]", "--param"),
-        Heading("The search"),
-    ] = None
-    grid: Annotated[str | None, option("The paper's settings; the default without --param.", "paper")] = None
-    trials: Annotated[int, option("Settings to try at most: the budget.", "N", min=1)] = 20
-    tune_seeds: Annotated[str, option("Seeds to tune on.", "A..B")] = "1000..1004"
-    report_seeds: Annotated[str, option("Fresh seeds for the result.", "A..B")] = "0..9"
-    out: Annotated[
-        Path | None, option("Keep trials and records; the same command goes on there.", "DIR"), Heading("Results")
-    ] = None
-    json: Annotated[str | None, option("The result as JSON; - is stdout, with nothing else on it.", "FILE")] = None
-    quiet: Quiet = False
+    policy: str = option("neuclust", "Whose settings (see `neuclust policies`).", "NAME[:PRESET]")
+    problem: ProblemOptions = group(rounds=ROUNDS)
+    settings: list[str] | None = option(
+        None,
+        "A setting and what to try for it; may be repeated.",
+        "KEY=V1,V2 | KEY=LOW:HIGH[:log]",
+        "--param",
+        heading="The search",
+    )
+    grid: str | None = option(None, "The paper's settings; the default without --param.", "paper")
+    trials: int = option(20, "Settings to try at most: the budget.", "N", min=1)
+    tune_seeds: str = option("1000..1004", "Seeds to tune on.", "A..B")
+    report_seeds: str = option("0..9", "Fresh seeds for the result.", "A..B")
+    out: Path | None = option(
+        None, "Keep trials and records; the same command goes on there.", "DIR", heading="Results"
+    )
+    json: str | None = json_option("The result")
+    quiet: bool = quiet_flag("No progress on stderr.")
 
 
 def tune(options: TuneOptions) -> None:

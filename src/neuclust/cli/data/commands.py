@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -19,16 +18,13 @@ from neuclust.cli.folders import require_writable
 from neuclust.cli.progress import bar
 from neuclust.errors import ConfigError, writing
 
-Folder = Annotated[Path, option("Folder for the files.", "DIR")]
-Seed = Annotated[int, option("Equal seeds give equal files.")]
-
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    name: Annotated[str, argument("movielens-25m, movielens-small or yelp.", "NAME")]
-    yes: Annotated[bool, flag("Accept the licence without being asked.", "--yes")] = False
-    cache: Annotated[Path | None, option("Default: $XDG_CACHE_HOME/neuclust.", "DIR")] = None
-    url: Annotated[str | None, option("A mirror of the same archive.", "URL")] = None
+    name: str = argument(..., "movielens-25m, movielens-small or yelp.", "NAME")
+    yes: bool = flag("Accept the licence without being asked.")
+    cache: Path | None = option(None, "Default: $XDG_CACHE_HOME/neuclust.", "DIR")
+    url: str | None = option(None, "A mirror of the same archive.", "URL")
 
 
 def fetch(options: FetchOptions) -> None:
@@ -57,9 +53,9 @@ def _ask_consent() -> None:
 
 @dataclass(frozen=True, slots=True)
 class GenerateMovieLens:
-    out: Folder
-    ratings: Annotated[int, option("Rows of ratings.csv.", "N", min=1)] = 25_000_000
-    seed: Seed = 0
+    out: Path = option(..., "Folder for the files.", "DIR")
+    ratings: int = option(25_000_000, "Rows of ratings.csv.", "N", min=1)
+    seed: int = option(0, "Equal seeds give equal files.")
 
 
 def generate_movielens(options: GenerateMovieLens) -> None:
@@ -73,10 +69,10 @@ def generate_movielens(options: GenerateMovieLens) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GenerateYelp:
-    out: Folder
-    reviews: Annotated[int, option("Lines of review.json.", "N", min=1)] = 7_000_000
-    text_length: Annotated[int, option("Letters of a review.", "N", min=1)] = 500
-    seed: Seed = 0
+    out: Path = option(..., "Folder for the files.", "DIR")
+    reviews: int = option(7_000_000, "Lines of review.json.", "N", min=1)
+    text_length: int = option(500, "Letters of a review.", "N", min=1)
+    seed: int = option(0, "Equal seeds give equal files.")
 
 
 def generate_yelp(options: GenerateYelp) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from neuclust.cli.command import argument, option
-from neuclust.cli.options import Json, deliver
+from neuclust.cli.options import deliver, json_option
 from neuclust.cli.outputs import Outputs, check_outputs
 from neuclust.cli.progress import bar
 from neuclust.files import write_text
@@ -17,12 +16,12 @@ from neuclust.files import write_text
 
 @dataclass(frozen=True, slots=True)
 class InspectOptions:
-    file: Annotated[Path, argument("A prepared problem.", "FILE.npz")]
-    out: Annotated[Path | None, option("Folder for inspect.json, inspect.txt and pictures.", "DIR")] = None
-    json: Json = None
-    rounds: Annotated[int, option("Rounds to look at.", "T", min=1)] = 1000
-    slate_size: Annotated[int, option("Arms of a slate.", "K", min=1)] = 5
-    clusters: Annotated[int, option("Clusters to look at.", "M", min=1)] = 22
+    file: Path = argument(..., "A prepared problem.", "FILE.npz")
+    out: Path | None = option(None, "Folder for inspect.json, inspect.txt and pictures.", "DIR")
+    json: str | None = json_option("The numbers")
+    rounds: int = option(1000, "Rounds to look at.", "T", min=1)
+    slate_size: int = option(5, "Arms of a slate.", "K", min=1)
+    clusters: int = option(22, "Clusters to look at.", "M", min=1)
 
 
 def inspect(options: InspectOptions) -> None:

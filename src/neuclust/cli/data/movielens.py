@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from neuclust.data.raw import RawFile
 
 RATING_NAMES, MOVIE_NAMES = ("ratings.csv", "ratings.dat"), ("movies.csv", "movies.dat")
-MinRatings = Annotated[int, option("Users with at least N ratings left.", "N", min=0)]
 
 
 class Arms(enum.StrEnum):
@@ -39,12 +38,12 @@ class Split(enum.StrEnum):
 class RatingFiles:
     """Ratings and movies, as two files or as the published archive."""
 
-    ratings: Annotated[
-        Path | None, option("ratings.csv, .csv.gz or .dat, or the .zip as published.", "FILE"), prepare.RAW
-    ] = None
-    movies: Annotated[Path | None, option("movies.csv, .csv.gz or .dat.", "FILE")] = None
-    archive: Annotated[Path | None, option("Both, in the .zip as published.", "FILE.zip", "--zip")] = None
-    encoding: Annotated[str, option("auto: utf-8 for .csv, latin-1 for .dat.")] = "auto"
+    ratings: Path | None = option(
+        None, "ratings.csv, .csv.gz or .dat, or the .zip as published.", "FILE", heading=prepare.RAW
+    )
+    movies: Path | None = option(None, "movies.csv, .csv.gz or .dat.", "FILE")
+    archive: Path | None = option(None, "Both, in the .zip as published.", "FILE.zip", "--zip")
+    encoding: str = option("auto", "auto: utf-8 for .csv, latin-1 for .dat.")
 
     def opened(self) -> tuple[RawFile, RawFile]:
         """The ratings and the movies."""
@@ -64,23 +63,22 @@ class RatingFiles:
         return RawFile(self.ratings), RawFile(self.movies)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MovieLensCommand:
-    out: prepare.Out
+    out: Path = prepare.out_option()
     files: RatingFiles
-    arms: Annotated[Arms, option("users for a movie (the paper), or movies for a user."), prepare.SHAPE] = Arms.USERS
-    rounds: prepare.Rounds = None
-    skip_rounds: Annotated[
-        int | None,
-        option("Leave the first N of the list out. Default: 1 with users (the paper), 0 with movies.", "N", min=0),
-    ] = None
-    after: Annotated[str, prepare.AFTER, prepare.FILTERS] = "2015-01-01"
-    before: prepare.Before = None
-    min_ratings: MinRatings = 200
-    min_movie_ratings: Annotated[
-        int | None, option("Movies with at least N ratings left. Default: 1 as rounds, 20 as arms.", "N", min=0)
-    ] = None
-    skip_bad: prepare.SkipBad = 0
+    arms: Arms = option(Arms.USERS, "users for a movie (the paper), or movies for a user.", heading=prepare.SHAPE)
+    rounds: int | None = prepare.rounds_option()
+    skip_rounds: int | None = option(
+        None, "Leave the first N of the list out. Default: 1 with users (the paper), 0 with movies.", "N", min=0
+    )
+    after: str = option("2015-01-01", prepare.AFTER, "DATE", heading=prepare.FILTERS)
+    before: str | None = prepare.before_option()
+    min_ratings: int = option(200, "Users with at least N ratings left.", "N", min=0)
+    min_movie_ratings: int | None = option(
+        None, "Movies with at least N ratings left. Default: 1 as rounds, 20 as arms.", "N", min=0
+    )
+    skip_bad: int = prepare.skip_option()
 
 
 def movielens(options: MovieLensCommand) -> None:
@@ -98,22 +96,22 @@ def movielens(options: MovieLensCommand) -> None:
     prepare.echo_written(options.out, dataset, arms, Arms.MOVIES if arms is Arms.USERS else Arms.USERS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayCommand:
-    out: prepare.Out
+    out: Path = prepare.out_option()
     files: RatingFiles
-    split: Annotated[
-        Split, option("Profiles from a random half of a user's ratings, or the earlier one."), prepare.SHAPE
-    ] = Split.RANDOM
-    shrink: Annotated[float, option("Ratings at the user's mean that every entry starts with.", "C", min=0)] = 5.0
-    threshold: Annotated[float, option("Ratings from here on are a success.", "STARS")] = 4.0
-    rounds: prepare.Rounds = None
-    seed: Annotated[int, option("Deals the random half and the order of rounds.", min=0)] = 0
-    after: Annotated[str, prepare.AFTER, prepare.FILTERS] = "1970-01-01"
-    before: prepare.Before = None
-    min_ratings: MinRatings = 20
-    min_arms: Annotated[int, option("Movies that at least N users rated in the replay half.", "N", min=1)] = 20
-    skip_bad: prepare.SkipBad = 0
+    split: Split = option(
+        Split.RANDOM, "Profiles from a random half of a user's ratings, or the earlier one.", heading=prepare.SHAPE
+    )
+    shrink: float = option(5.0, "Ratings at the user's mean that every entry starts with.", "C", min=0)
+    threshold: float = option(4.0, "Ratings from here on are a success.", "STARS")
+    rounds: int | None = prepare.rounds_option()
+    seed: int = option(0, "Deals the random half and the order of rounds.", min=0)
+    after: str = option("1970-01-01", prepare.AFTER, "DATE", heading=prepare.FILTERS)
+    before: str | None = prepare.before_option()
+    min_ratings: int = option(20, "Users with at least N ratings left.", "N", min=0)
+    min_arms: int = option(20, "Movies that at least N users rated in the replay half.", "N", min=1)
+    skip_bad: int = prepare.skip_option()
 
 
 def replay(options: ReplayCommand) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from neuclust.cli.command import Heading, option
+from neuclust.cli.command import option
 from neuclust.cli.folders import require_parent
 from neuclust.cli.progress import bar
 from neuclust.errors import ConfigError, writing
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from neuclust.data.raw import Progress, RawFile
 
 Report = TypeVar("Report")
-RAW, SHAPE, FILTERS = Heading("Raw files"), Heading("The problem"), Heading("Filters")
+RAW, SHAPE, FILTERS = "Raw files", "The problem", "Filters"
 
-Out = Annotated[Path, option("The prepared problem.", "FILE.npz")]
-Rounds = Annotated[int | None, option("At most N rounds. Default: all.", "N", min=1)]
-AFTER = option("Only what is dated strictly after.", "DATE")
-Before = Annotated[str | None, option("Only what is dated strictly before.", "DATE")]
-SkipBad = Annotated[int, option("Go on past up to N bad rows, and count them.", "N", min=0)]
+out_option = partial(option, ..., "The prepared problem.", "FILE.npz")
+rounds_option = partial(option, None, "At most N rounds. Default: all.", "N", min=1)
+before_option = partial(option, None, "Only what is dated strictly before.", "DATE")
+skip_option = partial(option, 0, "Go on past up to N bad rows, and count them.", "N", min=0)
+AFTER = "Only what is dated strictly after."
 
 
 def check_out(out: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -29,26 +29,22 @@ class UserVector(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class YelpCommand:
-    out: prepare.Out
-    business: Annotated[Path | None, option("business.json, also .gz.", "FILE"), prepare.RAW] = None
-    review: Annotated[Path | None, option("review.json, also .gz.", "FILE")] = None
-    tar: Annotated[Path | None, option("Both, in the .tar or .tgz as published.", "FILE")] = None
-    user_vector: Annotated[
-        UserVector,
-        option("fixed: mean stars per term; authors: with the bug of their code (docs/data.md)."),
-        prepare.SHAPE,
-    ] = UserVector.FIXED
-    rounds: Annotated[int, option("At most N users; 0: all.", "N", "--rounds", "--max-users", min=0)] = 1000
-    skip_rounds: Annotated[int, option("Leave the first N users out (the authors do 1).", "N", min=0)] = 1
-    min_term_weight: Annotated[float, option("Keep terms whose tf-idf, summed over restaurants, reaches W.", "W")] = (
-        50.0
+    out: Path = prepare.out_option()
+    business: Path | None = option(None, "business.json, also .gz.", "FILE", heading=prepare.RAW)
+    review: Path | None = option(None, "review.json, also .gz.", "FILE")
+    tar: Path | None = option(None, "Both, in the .tar or .tgz as published.", "FILE")
+    user_vector: UserVector = option(
+        UserVector.FIXED,
+        "fixed: mean stars per term; authors: with the bug of their code (docs/data.md).",
+        heading=prepare.SHAPE,
     )
-    city: Annotated[list[str] | None, option("Only restaurants there; may be repeated.", "NAME"), prepare.FILTERS] = (
-        None
-    )
-    after: Annotated[str | None, prepare.AFTER] = None
-    before: prepare.Before = None
-    skip_bad: prepare.SkipBad = 0
+    rounds: int = option(1000, "At most N users; 0: all.", "N", "--rounds", "--max-users", min=0)
+    skip_rounds: int = option(1, "Leave the first N users out (the authors do 1).", "N", min=0)
+    min_term_weight: float = option(50.0, "Keep terms whose tf-idf, summed over restaurants, reaches W.", "W")
+    city: list[str] | None = option(None, "Only restaurants there; may be repeated.", "NAME", heading=prepare.FILTERS)
+    after: str | None = option(None, prepare.AFTER, "DATE")
+    before: str | None = prepare.before_option()
+    skip_bad: int = prepare.skip_option()
 
     def files(self) -> tuple[RawFile, RawFile]:
         """The businesses and the reviews."""
