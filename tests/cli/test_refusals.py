@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from command_line import Command
 
 from neuclust.registry import policy_config
 
-ARRAYS = {
+ARRAYS: dict[str, Any] = {
     "arms": np.full((8, 2), 3.0),
     "rounds": np.ones((5, 2)),
     "arm_ids": np.arange(8),

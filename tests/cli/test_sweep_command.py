@@ -291,14 +291,15 @@ def test_a_record_that_may_not_be_written_is_no_record(tmp_path: Path, problem: 
 
 def test_the_live_table_shows_runs_under_way_and_the_whole(tmp_path: Path, problem: Path) -> None:
     tasks = tasks_of(read_spec(experiment(tmp_path, problem)))
-    console = Console(file=StringIO(), force_terminal=True, highlight=False, width=160)
+    screen = StringIO()
+    console = Console(file=screen, force_terminal=True, highlight=False, width=160)
     view = LiveView(console, lambda: False)
     view.begin(tasks)
     for outcome in play_inline(tasks, view):
         view._progress.refresh()
         view.end(outcome)
     view.close()
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = screen.getvalue()
     assert "0 of 4 runs" in shown
     assert "20/20" in shown
     assert "4/4 oracle on small, seed 0: 20 rounds in" in shown
