@@ -22,7 +22,7 @@ from pathlib import Path
 from benchmarks.movielens_problem import movielens_file
 from neuclust.analysis.groups import Estimate, estimate
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.problem import Problem, make_plan
 from neuclust.experiment.records import RunRecord, write_runs
 from neuclust.experiment.run import RunLabel, run
 from neuclust.report.tables import text_table

@@ -51,7 +51,7 @@ class Clock:
 
 def study_tasks(arguments: argparse.Namespace) -> Iterator[Task]:
     """Every run of `neuclust reproduce` with the same options."""
-    from neuclust.experiment.plan import Problem
+    from neuclust.experiment.problem import Problem
     from neuclust.experiment.reproduction.phases import SLATE_SIZE, STUDIES, all_tasks, full_scale, open_study, phases
 
     study = STUDIES[arguments.study]

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from neuclust.cli.interrupt import STOPPED
 from neuclust.errors import DataError, NeuclustError, NotWritten, not_written, plain_warnings
 
-STOPPED = 130  # 128 + SIGINT, as a shell reports it
 STDOUT = Path("the standard output")
 
 

@@ -91,7 +91,7 @@ def reproduce(
     limit_threads(1)
     from neuclust.cli.reproduce_session import Request, execute, show_plan
     from neuclust.experiment.engines.engine import cores, make_engine
-    from neuclust.experiment.plan import Problem
+    from neuclust.experiment.problem import Problem
     from neuclust.experiment.reproduction.phases import SLATE_SIZE, full_scale, open_study, quick_scale
 
     chosen = _study(study)

@@ -146,12 +146,13 @@ def run(
     limit_threads(threads)
     from neuclust.cli.session import execute
     from neuclust.experiment.contestants import parse_contestants
-    from neuclust.experiment.plan import DEFAULT_ENV, Problem, make_plan
+    from neuclust.experiment.problem import DEFAULT_ENV, Problem
+    from neuclust.experiment.tasks import make_tasks
 
     problem = Problem(env or DEFAULT_ENV, data, slate_size, rounds, slate_reward, arms_per_round, start_ratings)
     contestants = parse_contestants(names, preset=preset, clusters=clusters, settings=settings or ())
-    plan = make_plan(problem, contestants, range(first_seed, first_seed + seeds))
-    raise typer.Exit(execute(plan, Outputs(out, json, plot, save), quiet, device))
+    tasks = make_tasks(problem, contestants, range(first_seed, first_seed + seeds))
+    raise typer.Exit(execute(tasks, Outputs(out, json, plot, save), quiet, device))
 
 
 def limit_threads(threads: int) -> None:

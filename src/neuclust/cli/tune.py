@@ -95,12 +95,13 @@ def tune(
     limit_threads(1)
     from neuclust.cli.outputs import Outputs
     from neuclust.cli.tune_session import execute
-    from neuclust.experiment.plan import DEFAULT_ENV, Problem
+    from neuclust.experiment.contestants import split_name
+    from neuclust.experiment.problem import DEFAULT_ENV, Problem
     from neuclust.experiment.tuning.space import parse_space
     from neuclust.experiment.tuning.tune import TuningPlan, parse_seeds
 
     problem = Problem(env or DEFAULT_ENV, data, slate_size, rounds, slate_reward, arms_per_round, start_ratings)
-    name, _, preset = policy.partition(":")
+    name, preset = split_name(policy)
     preset = preset or "default"
     plan = TuningPlan(
         problem=problem,
@@ -108,7 +109,7 @@ def tune(
         preset=preset,
         space=parse_space(name, preset, param or (), grid),
         trials=trials,
-        tune_seeds=parse_seeds("--tune-seeds", tune_seeds),
-        report_seeds=parse_seeds("--report-seeds", report_seeds),
+        tune_seeds=parse_seeds("tune_seeds", tune_seeds),
+        report_seeds=parse_seeds("report_seeds", report_seeds),
     )
     raise typer.Exit(execute(plan, Outputs(out, json), quiet))
