@@ -55,7 +55,7 @@ def check_ranges(config: object, **ranges: Range) -> None:
     for name, (low, high) in ranges.items():
         value = getattr(config, name)
         if value is not None and not low <= value <= high:
-            raise ConfigError(f"{name}: expected a number {_spoken(low, high)}, got {value}")
+            raise ConfigError(f"{type(config).__name__}.{name}: expected a number {_spoken(low, high)}, got {value}")
 
 
 def _spoken(low: float, high: float) -> str:

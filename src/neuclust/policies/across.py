@@ -18,7 +18,8 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.models.arm_model import ArmModelConfig, ArmScores, arm_shapes
+from neuclust.models.arm_model import ArmModelConfig, arm_shapes
+from neuclust.models.arm_scoring import ArmScores
 from neuclust.models.state import Shape, check_lengths, expect, nested, nested_shapes, take_rows, under
 from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import save_policy

@@ -13,7 +13,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.models.confidence import ConfidenceConfig
-from neuclust.models.schedules import sometimes_uniform
+from neuclust.models.schedules import epsilon_greedy
 from neuclust.persistence import save_policy
 from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
@@ -55,7 +55,7 @@ class EpsilonGreedy:
         means = self.arms.scores(round).means
         greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
         epsilon = min(1.0, self.config.exploration / round.t)
-        positions, chance = sometimes_uniform(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
+        positions, chance = epsilon_greedy(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
         return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), probabilities=chance)
 
     update = learn_arms

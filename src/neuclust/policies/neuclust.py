@@ -23,7 +23,8 @@ from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
-from neuclust.models.arm_model import ArmModel, ArmModelConfig, ArmScores, arm_shapes
+from neuclust.models.arm_model import ArmModel, ArmModelConfig, arm_shapes
+from neuclust.models.arm_scoring import ArmScores
 from neuclust.models.confidence import DiagonalConfidence
 from neuclust.models.state import Shape, nested, nested_shapes, under
 from neuclust.models.tracker import ProfileTracker, TrackerConfig

@@ -21,7 +21,7 @@ from neuclust.kernels.ranking import greedy_slate, top
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
 from neuclust.models.fitting import TrainingConfig
 from neuclust.models.history import History
-from neuclust.models.schedules import sometimes_uniform
+from neuclust.models.schedules import epsilon_greedy
 from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
 from neuclust.persistence import save_policy
 from neuclust.randomness import stream
@@ -91,7 +91,7 @@ class NeuralMAB:
         if self.config.epsilon > 0:
             epsilon = min(1.0, self.config.epsilon / round.t)
             rng = stream(self.seed, "neural-mab", round.t)
-            positions, chances = sometimes_uniform(positions, len(qualities), epsilon, rng)
+            positions, chances = epsilon_greedy(positions, len(qualities), epsilon, rng)
         if self.config.net.adam.dropout > 0:
             chances = None  # the mask's share in them is not known
         return Slate(positions, qualities[positions], torch.zeros_like(qualities[positions]), probabilities=chances)
