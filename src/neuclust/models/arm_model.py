@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -18,7 +18,7 @@ from neuclust.kernels.network import Factors, augment, gradient_factors, layers,
 from neuclust.kernels.pruning import Bounds
 from neuclust.kernels.training import lifeless
 from neuclust.models.arm_scoring import ArmScorer, ArmScores, Choice
-from neuclust.models.arm_training import arm_problem, fusible, with_weights
+from neuclust.models.arm_training import arm_problem, fusible
 from neuclust.models.confidence import ConfidenceConfig, build_confidence, confidence_shapes, feature_scale
 from neuclust.models.contexts import full_at
 from neuclust.models.encoder import Encoder, EncoderConfig
@@ -186,7 +186,7 @@ class ArmModel:
             return
         start = self.initial.weights if training.start == "restart" else self.net.weights
         result = fit(arm_problem(self.net, self.initial, self.history, training, self.seed), start, training)
-        self.net = with_weights(self.net, result.parameters)
+        self.net = replace(self.net, weights=result.parameters)
         contexts, target, _ = self.history.targets()
         # unguarded training is as published, dead or not
         dead = training.guard and training.revive and lifeless(self.net, contexts, target)
@@ -210,8 +210,8 @@ class ArmModel:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         like = self.initial.weights
-        self.net = with_weights(self.net, take_numbered(state, "weight", like))
-        self.initial = with_weights(self.net, take_numbered(state, "initial", like))
+        self.net = replace(self.net, weights=take_numbered(state, "weight", like))
+        self.initial = replace(self.net, weights=take_numbered(state, "initial", like))
         self.encoder.load_rho(state)
         self.updates, self.failures = take_count(state, "updates"), take_count(state, "failures")
         self.confidence.load_state_dict(under("confidence", state))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -25,23 +27,23 @@ def arm_problem(net: Network, initial: Network, history: History, training: Trai
         chosen = torch.from_numpy(rng.integers(history.observations, size=training.batch_size))
         batch = augment(net, history.contexts.rows[history.seen.rows[chosen]])
         even = torch.full((len(chosen),), share * history.observations / len(chosen), dtype=batch.dtype)
-        return arm_gradients(with_weights(net, weights), batch, history.rewards.rows[chosen], even)
+        return arm_gradients(replace(net, weights=weights), batch, history.rewards.rows[chosen], even)
 
     def full_batch(weights: Parameters, _: int) -> Parameters:
-        return arm_gradients(with_weights(net, weights), x, target, weight)
+        return arm_gradients(replace(net, weights=weights), x, target, weight)
 
     anchor = initial.weights if training.anchor == "initial" else None
     rows = _training_rows(net, history, x) if fusible(net, training) else None
 
     def loss(weights: Parameters) -> float:
         if rows is None:
-            return arm_objective(with_weights(net, weights), x, target, weight)
+            return arm_objective(replace(net, weights=weights), x, target, weight)
         means, _ = fused.arm_means_and_norms(net, weights, rows.rows)
         return 0.5 * float((weight * (means - target) ** 2).sum())
 
     def curvature(weights: Parameters) -> float:
         if rows is None:
-            return float((weight * squared_norms(layer_factors(with_weights(net, weights), x))).sum())
+            return float((weight * squared_norms(layer_factors(replace(net, weights=weights), x))).sum())
         return float((weight * fused.arm_means_and_norms(net, weights, rows.rows)[1]).sum())
 
     def at_once(start: Parameters, step: float) -> Parameters:
@@ -58,11 +60,6 @@ def arm_problem(net: Network, initial: Network, history: History, training: Trai
         anchor=anchor,
         fused=at_once if rows is not None else None,
     )
-
-
-def with_weights(net: Network, weights: Parameters) -> Network:
-    """The same net with other weights."""
-    return Network(weights, net.scale, net.bias)
 
 
 def fusible(net: Network, training: TrainingConfig) -> bool:
