@@ -47,7 +47,7 @@ def _refuse_place(error: OSError) -> NoReturn:
     _flush()
     if error.filename is None and error.errno != errno.ENOSPC:
         raise error
-    place = STDOUT if error.filename is None else Path(os.fsdecode(error.filename))  # whoever writes a file names it
+    place = STDOUT if error.filename is None else Path(os.fsdecode(error.filename))  # set by whatever wrote the file
     if error.filename is None or isinstance(error, NotWritten):
         _say(f"neuclust: {not_written(place, error)}")
     else:

@@ -2,137 +2,108 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from neuclust.cli.command import Heading, argument, flag, limit_threads, option
 from neuclust.cli.folders import require_writable
-from neuclust.cli.run import limit_threads
+from neuclust.cli.options import Engine, FailuresOnly, RetryFailed, Workers
 from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from neuclust.experiment.reproduction.phases import Scale, Study
 
-PROTOCOL, SEARCH, WORK = "The protocol", "Searches", "The work"
 
-
-def reproduce(
-    study: Annotated[str, typer.Argument(metavar="movielens|yelp", help="Which data set of the paper.")],
+@dataclass(frozen=True, slots=True)
+class ReproduceOptions:
+    study: Annotated[str, argument("Which data set of the paper.", "movielens|yelp")]
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npz", help="A prepared file (`neuclust data`). Default: the embedded twin."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of records and page. Default: results/reproduction-STUDY."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="The same page in two minutes: few rounds, seeds and clusters.")
-    ] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="Print what would run with a rough time, and leave.")] = False,
+        Path | None, option("A prepared file (`neuclust data`). Default: the embedded twin.", "FILE.npz")
+    ] = None
+    out: Annotated[Path | None, option("Folder of records and page. Default: results/reproduction-STUDY.", "DIR")] = (
+        None
+    )
+    quick: Annotated[bool, flag("The same page in two minutes: few rounds, seeds and clusters.", "--quick")] = False
+    plan: Annotated[bool, flag("Print what would run with a rough time, and leave.", "--plan")] = False
     authors: Annotated[
         bool,
-        typer.Option("--authors", help="The authors' settings too: 200 steps a round, slow.", rich_help_panel=PROTOCOL),
-    ] = False,
-    rounds: Annotated[
-        int | None, typer.Option(metavar="T", min=1, help="Rounds a run. Default: 1000.", rich_help_panel=PROTOCOL)
-    ] = None,
-    runs: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Runs of the paper's protocol: 10, Yelp 5.", rich_help_panel=PROTOCOL),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(metavar="S", min=1, help="Seeds of ours and of --authors: 20.", rich_help_panel=PROTOCOL),
-    ] = None,
-    cluster_seeds: Annotated[
-        int | None,
-        typer.Option(metavar="S", min=1, help="Seeds for the number of clusters: 5.", rich_help_panel=PROTOCOL),
-    ] = None,
-    clusters: Annotated[
-        str | None,
-        typer.Option(metavar="M,M,...", help="Numbers of clusters: 1,5,…,40.", rich_help_panel=PROTOCOL),
-    ] = None,
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Policies of our protocol; default: all. May be repeated.", rich_help_panel=PROTOCOL
-        ),
-    ] = None,
-    tune: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Tune every policy with N trials, then play.", rich_help_panel=SEARCH),
-    ] = 0,
-    grids: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, help="Search the paper's grids with N trials each.", rich_help_panel=SEARCH),
-    ] = 0,
-    engine: Annotated[
-        str, typer.Option(metavar="NAME", help="process, inline or ray.", rich_help_panel=WORK)
-    ] = "process",
-    workers: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Runs at once. Default: one for each core.", rich_help_panel=WORK),
-    ] = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Try runs that failed earlier again.", rich_help_panel=WORK)
-    ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Say nothing but failures.", rich_help_panel=WORK)
-    ] = False,
-) -> None:
+        flag("The authors' settings too: 200 steps per round, slow.", "--authors"),
+        Heading("The protocol"),
+    ] = False
+    rounds: Annotated[int | None, option("Rounds per run. Default: 1000.", "T", min=1)] = None
+    runs: Annotated[int | None, option("Runs of the paper's protocol: 10, Yelp 5.", "N", min=1)] = None
+    seeds: Annotated[int | None, option("Seeds of ours and of --authors: 20.", "S", min=1)] = None
+    cluster_seeds: Annotated[int | None, option("Seeds for the number of clusters: 5.", "S", min=1)] = None
+    clusters: Annotated[str | None, option("Numbers of clusters: 1,5,…,40.", "M,M,...")] = None
+    policy: Annotated[list[str] | None, option("Policies of our protocol; default: all. May be repeated.", "NAME")] = (
+        None
+    )
+    tune: Annotated[int, option("Tune every policy with N trials, then play.", "N", min=0), Heading("Searches")] = 0
+    grids: Annotated[int, option("Search the paper's grids with N trials each.", "N", min=0)] = 0
+    engine: Annotated[Engine, Heading("The work")] = "process"
+    workers: Workers = None
+    retry_failed: RetryFailed = False
+    quiet: FailuresOnly = False
+
+    def scale(self, study: Study) -> Scale:
+        """The full or the quick protocol of a study, with the numbers that were given in place of its own."""
+        from neuclust.experiment.reproduction.phases import full_scale, quick_scale
+
+        given: dict[str, Any] = {
+            "rounds": self.rounds,
+            "runs": self.runs,
+            "our_seeds": self.seeds,
+            "cluster_seeds": self.cluster_seeds,
+            "cluster_numbers": None if self.clusters is None else _numbers(self.clusters),
+        }
+        changed = {key: value for key, value in given.items() if value is not None}
+        return replace(quick_scale(study) if self.quick else full_scale(study), **changed)
+
+
+def reproduce(options: ReproduceOptions) -> None:
     """Make the paper's Table 1 and Figures 2 to 9 again, on one page that says what reproduces.
 
     What is done is skipped: stopped, killed or extended, the same command goes on. Exit codes: 0 all is there; 1 some
     runs failed; 130 stopped by Ctrl-C.
     """
-    limit_threads(1)
+    limit_threads()
     from neuclust.cli.reproduce_session import Request, execute, show_plan
     from neuclust.experiment.engines.engine import cores, make_engine
     from neuclust.experiment.problem import Problem
-    from neuclust.experiment.reproduction.phases import SLATE_SIZE, full_scale, open_study, quick_scale
+    from neuclust.experiment.reproduction.phases import SLATE_SIZE, STUDIES, open_study
 
-    chosen = _study(study)
-    folder = out or Path("results") / f"reproduction-{chosen.name}"
+    if options.study not in STUDIES:
+        raise ConfigError(f"reproduce: {one_of(options.study, STUDIES)}")
+    study = STUDIES[options.study]
+    folder = options.out or Path("results") / f"reproduction-{study.name}"
     require_writable("--out", folder)
-    scale = quick_scale(chosen) if quick else full_scale(chosen)
-    scale = _adjusted(scale, rounds, runs, seeds, cluster_seeds, clusters)
-    where = Problem(env=chosen.twin, data=None if data is None else data.absolute(), slate_size=SLATE_SIZE)
-    layout = open_study(chosen, where, scale)
-    chosen_engine = make_engine(engine, workers)
-    at_once = 1 if engine == "inline" else workers or cores()
-    request = Request(layout, folder, authors, tuple(policy or ()), tune, grids, retry_failed, quiet, at_once)
-    if plan:
+    data = None if options.data is None else options.data.absolute()
+    problem = Problem(env=study.twin, data=data, slate_size=SLATE_SIZE)
+    layout = open_study(study, problem, options.scale(study))
+    engine = make_engine(options.engine, options.workers)
+    request = Request(
+        layout,
+        folder,
+        authors=options.authors,
+        policies=tuple(options.policy or ()),
+        tune=options.tune,
+        grids=options.grids,
+        retry_failed=options.retry_failed,
+        quiet=options.quiet,
+        workers=1 if options.engine == "inline" else options.workers or cores(),
+    )
+    if options.plan:
         show_plan(request)
         return
-    raise typer.Exit(execute(request, chosen_engine))
-
-
-def _study(name: str) -> Study:
-    from neuclust.experiment.reproduction.phases import STUDIES
-
-    if name not in STUDIES:
-        raise ConfigError(f"reproduce: {one_of(name, STUDIES)}")
-    return STUDIES[name]
-
-
-def _adjusted(
-    scale: Scale,
-    rounds: int | None,
-    runs: int | None,
-    seeds: int | None,
-    cluster_seeds: int | None,
-    clusters: str | None,
-) -> Scale:
-    given = {"rounds": rounds, "runs": runs, "our_seeds": seeds, "cluster_seeds": cluster_seeds}
-    changed = replace(scale, **{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
-    return changed if clusters is None else replace(changed, cluster_numbers=_numbers(clusters))
+    raise typer.Exit(execute(request, engine))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        raise ConfigError(f"--clusters: expected whole numbers such as 1,10,22, got {text!r}; separate them by commas")
+        sentence = f"expected whole numbers such as 1,10,22, got {text!r}; separate them by commas"
+        raise ConfigError(sentence, field="clusters")
     return tuple(sorted({int(part) for part in parts}))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuclust.cli.folders import require_writable
-from neuclust.cli.run import limit_threads
+from neuclust.cli.command import flag, limit_threads, option
+from neuclust.cli.folders import require_writable, say_bad
+from neuclust.cli.options import Engine, Settings, Workers
 from neuclust.errors import writing
 
 if TYPE_CHECKING:
+    from neuclust.experiment.spec import SweepSpec
     from neuclust.experiment.suite import SuiteInputs, SuiteProblem
     from neuclust.experiment.tasks import Task
 
@@ -20,33 +25,26 @@ QUICK_POLICIES = ("auto", "neuclust", "linucb", "uniform")
 SEEDS, QUICK_SEEDS = 5, 1
 
 
-def suite(
-    quick: Annotated[bool, typer.Option("--quick", help="A first look: few policies, one seed, short runs.")] = False,
-    policy: Annotated[
-        list[str] | None, typer.Option("--policy", metavar="NAME", help="A policy, again for more.", show_default=False)
-    ] = None,
-    problem: Annotated[
-        list[str] | None,
-        typer.Option("--problem", metavar="NAME", help="A problem, again for more. Default: all.", show_default=False),
-    ] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", show_default=False)] = None,
-    seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Default: 5, or 1 with --quick.")] = None,
-    first_seed: Annotated[int, typer.Option(metavar="S", min=0, help="The first seed.")] = 0,
-    rounds: Annotated[int | None, typer.Option(metavar="T", min=1, help="Rounds of every problem.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: results/suite, or suite-quick.")] = None,
-    workers: Annotated[int | None, typer.Option(metavar="N", min=1, help="Runs at once. Default: the cores.")] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of real files. Default: NEUCLUST_SHARED_DATA, or twins."),
-    ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="process, inline or ray.")] = "process",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures and the table.")] = False,
-    references: Annotated[
-        bool, typer.Option("--references", help="Print what frames each problem, and leave.")
-    ] = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class SuiteOptions:
+    quick: Annotated[bool, flag("A first look: few policies, one seed, short runs.", "--quick")] = False
+    policy: Annotated[list[str] | None, option("A policy, again for more.", "NAME")] = None
+    problem: Annotated[list[str] | None, option("A problem, again for more. Default: all.", "NAME")] = None
+    settings: Settings = None
+    seeds: Annotated[int | None, option("Default: 5, or 1 with --quick.", "N", min=1)] = None
+    first_seed: Annotated[int, option("The first seed.", "S", min=0)] = 0
+    rounds: Annotated[int | None, option("Rounds of every problem.", "T", min=1)] = None
+    out: Annotated[Path | None, option("Default: results/suite, or suite-quick.", "DIR")] = None
+    workers: Workers = None
+    data: Annotated[Path | None, option("Folder of real files. Default: NEUCLUST_SHARED_DATA, or twins.", "DIR")] = None
+    engine: Engine = "process"
+    quiet: Annotated[bool, flag("Say nothing but failures and the table.", "--quiet", "-q")] = False
+    references: Annotated[bool, flag("Print what frames each problem, and leave.", "--references")] = False
+
+
+def suite(options: SuiteOptions) -> None:
     """Play policies on every problem of the suite; what the folder holds already is not played again."""
-    limit_threads(1)
+    limit_threads()
     from neuclust.cli.sweep_session import execute
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.engines.engine import make_engine
@@ -55,64 +53,53 @@ def suite(
     from neuclust.experiment.tasks import tasks_of
     from neuclust.registry import policy_config
 
-    folder = out or Path("results") / ("suite-quick" if quick else "suite")
-    chosen = make_engine(engine, workers, None)
-    contestants = parse_contestants(policy or _default_policies(quick), settings=set_ or ())
+    names = options.problem or ()
+    folder = options.out or Path("results") / ("suite-quick" if options.quick else "suite")
+    engine = make_engine(options.engine, options.workers, None)
+    policies = options.policy or (QUICK_POLICIES if options.quick else DEFAULT_POLICIES)
+    contestants = parse_contestants(policies, settings=options.settings or ())
     for contestant in contestants:
         policy_config(contestant.policy, contestant.preset, contestant.clusters, contestant.settings)
-    chosen_problems(problem or (), find_inputs(data))  # refused here, before anything is written
+    chosen_problems(names, find_inputs(options.data))  # refused here, before anything is written
     require_writable("--out", folder)
     open_store(folder, make=True)
-    inputs = _inputs(data, folder, problem or ())
-    problems = chosen_problems(problem or (), inputs)
-    _say_left_out(problem or (), problems)
-    count = seeds or (QUICK_SEEDS if quick else SEEDS)
-    used = range(first_seed, first_seed + count)
-    spec = suite_spec(problems, contestants, used, inputs, rounds, quick)
-    if references:
-        _print_references(problems, inputs, spec.rounds, spec.seeds)
+    inputs = _inputs(options.data, folder, names)
+    problems = chosen_problems(names, inputs)
+    if inputs.replay is None and (not names or "replay" in names):
+        typer.echo("replay is left out: no raw ratings at hand (--data DIR with ml-latest-small in it).", err=True)
+    count = options.seeds or (QUICK_SEEDS if options.quick else SEEDS)
+    seeds = range(options.first_seed, options.first_seed + count)
+    spec = suite_spec(problems, contestants, seeds, inputs, options.rounds, options.quick)
+    if options.references:
+        _print_references(problems, inputs, spec)
         return
     tasks = tasks_of(spec)
-    code = execute(folder, tasks, chosen, retry_failed=True, quiet=quiet, tables=False)
-    _show(folder, tasks, problems, inputs)
+    code = execute(folder, tasks, engine, retry_failed=True, quiet=options.quiet, tables=False)
+    _show(folder, tasks, _names(problems, inputs))
     raise typer.Exit(code)
 
 
-def _default_policies(quick: bool) -> list[str]:
-    from neuclust.registry import POLICIES
-
-    return [name for name in (QUICK_POLICIES if quick else DEFAULT_POLICIES) if name in POLICIES]
-
-
-def _inputs(data: Path | None, folder: Path, names: list[str] | tuple[()]) -> SuiteInputs:
+def _inputs(data: Path | None, folder: Path, names: Sequence[str]) -> SuiteInputs:
     """Real files at hand; raw ratings are prepared for replay once, inside the folder of records."""
-    import os
-
     from neuclust.experiment.suite import DATA_VARIABLE, RAW_FOLDER, find_inputs
 
-    found = find_inputs(data)
-    named = data or (Path(os.environ[DATA_VARIABLE]) if os.environ.get(DATA_VARIABLE) else None)
-    raw = None if named is None else named / RAW_FOLDER
-    if raw is None or not raw.is_dir() or (names and "replay" not in names):
-        return found
+    shared = os.environ.get(DATA_VARIABLE)
+    place = data or (Path(shared) if shared else None)
+    if place is None or not (place / RAW_FOLDER).is_dir() or (names and "replay" not in names):
+        return find_inputs(data)
     prepared = (folder / "inputs" / "replay.npz").absolute()
     if not prepared.exists():
-        _prepare_replay(raw, prepared)
+        _prepare_replay(place / RAW_FOLDER, prepared)
     return find_inputs(data, prepared)
 
 
 def _prepare_replay(raw: Path, prepared: Path) -> None:
-    from neuclust.cli.data.prepare import movielens_files
+    from neuclust.data.raw import RawFile
     from neuclust.data.replay import ReplayOptions, prepare_replay
 
-    files = movielens_files(raw / "ratings.csv", raw / "movies.csv", None)
+    dataset, _ = prepare_replay(RawFile(raw / "ratings.csv"), RawFile(raw / "movies.csv"), ReplayOptions())
     with writing(prepared):
-        prepare_replay(*files, ReplayOptions())[0].save(prepared)
-
-
-def _say_left_out(asked: list[str] | tuple[()], played: tuple[SuiteProblem, ...]) -> None:
-    if "replay" not in {problem.name for problem in played} and (not asked or "replay" in asked):
-        typer.echo("replay is left out: no raw ratings at hand (--data DIR with ml-latest-small in it).", err=True)
+        dataset.save(prepared)
 
 
 def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str, str]:
@@ -125,42 +112,38 @@ def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str,
     return names
 
 
-def _show(folder: Path, tasks: tuple[Task, ...], problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> None:
+def _show(folder: Path, tasks: tuple[Task, ...], names: Mapping[str, str]) -> None:
+    """The table on stdout, and the report with the table beside it."""
     from neuclust.cli.console import make_console
-    from neuclust.cli.folders import say_bad
     from neuclust.experiment.store import read_store
     from neuclust.files import write_text
     from neuclust.report.folder import PAGE, read_source, write_report
     from neuclust.report.suite import comma_separated, markdown, picture, rich_suite_table, suite_table
     from neuclust.report.vectors import svg_text
 
-    keys = {task.key for task in tasks}
-    records = list(read_store(folder, keys=keys).values())
+    records = list(read_store(folder, keys={task.key for task in tasks}).values())
     if not records:
         return
-    table = suite_table(records, _names(problems, inputs))
+    table = suite_table(records, names)
     make_console().print(rich_suite_table(table))
     report = folder / "report"
     report.mkdir(exist_ok=True)
     write_report(read_source(folder, on_bad=say_bad), report, title="Suite", command="neuclust suite")
-    write_text(report / "suite.md", markdown(table))
-    write_text(report / "suite.csv", comma_separated(table))
-    write_text(report / "suite.svg", svg_text(picture(table)))
+    for ending, text in (("md", markdown(table)), ("csv", comma_separated(table)), ("svg", svg_text(picture(table)))):
+        write_text(report / f"suite.{ending}", text)
     typer.echo(f"{report / PAGE}, suite.md, suite.csv and suite.svg beside it", err=True)
 
 
-def _print_references(
-    problems: tuple[SuiteProblem, ...], inputs: SuiteInputs, rounds: tuple[int, ...], seeds: tuple[int, ...]
-) -> None:
-    """One line a problem: the mean over seeds of what those who know the truth would lose."""
+def _print_references(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs, spec: SweepSpec) -> None:
+    """One line per problem: the mean over seeds of the regrets of policies that know the truth."""
     from statistics import fmean
 
-    from neuclust.experiment.suite import References, references
+    from neuclust.experiment.suite import references
 
     typer.echo("| problem | T | oracle earns | top K | static | one cluster | uniform |\n|---|---|---|---|---|---|---|")
     names = _names(problems, inputs)
-    for problem, length in zip(problems, rounds, strict=True):
-        found: list[References] = [references(problem.build(seed, length, inputs=inputs), length) for seed in seeds]
+    for problem, length in zip(problems, spec.rounds, strict=True):
+        found = [references(problem.build(seed, length, inputs=inputs), length) for seed in spec.seeds]
         columns = ("oracle", "top_k", "static", "cluster", "uniform")
         cells = " | ".join(f"{fmean(getattr(one, column) for one in found):.1f}" for column in columns)
         typer.echo(f"| {names[problem.problem(inputs).name]} | {length} | {cells} |")

@@ -2,59 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from neuclust.cli.folders import require_writable
-from neuclust.cli.run import limit_threads
+from neuclust.cli.command import argument, flag, limit_threads, option
+from neuclust.cli.folders import require_writable, say_bad
+from neuclust.cli.options import Engine, FailuresOnly, RetryFailed, Workers
 
 if TYPE_CHECKING:
     from neuclust.experiment.spec import SweepSpec
     from neuclust.experiment.tasks import Task
 
 
-def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="An experiment: see docs/sweeps.md.")],
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Folder of records. Default: results/NAME.", show_default=False)
-    ] = None,
-    engine: Annotated[str, typer.Option(metavar="NAME", help="process, inline or ray.")] = "process",
-    workers: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Runs at once. Default: one for each core.")
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="A Ray cluster; default: a local one for this sweep.")
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check, list what would run, and leave.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Try runs that failed earlier again.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but failures.")] = False,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    file: Annotated[Path, argument("An experiment: see docs/sweeps.md.", "FILE.toml")]
+    out: Annotated[Path | None, option("Folder of records. Default: results/NAME.", "DIR")] = None
+    engine: Engine = "process"
+    workers: Workers = None
+    address: Annotated[str | None, option("A Ray cluster; default: a local one for this sweep.", "ADDRESS")] = None
+    dry_run: Annotated[bool, flag("Check, list what would run, and leave.", "--dry-run")] = False
+    retry_failed: RetryFailed = False
+    quiet: FailuresOnly = False
+
+
+def sweep(options: SweepOptions) -> None:
     """Run an experiment file: what is done is skipped, so a sweep can be stopped, killed and started again.
 
     Exit codes: 0 all runs are there; 1 some failed; 130 stopped by Ctrl-C.
     """
-    limit_threads(1)
+    limit_threads()
     from neuclust.cli.sweep_session import execute
     from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.spec import read_spec
     from neuclust.experiment.tasks import tasks_of
 
-    chosen = make_engine(engine, workers, address)
-    spec = read_spec(file)
-    tasks, folder = tasks_of(spec), out or Path("results") / spec.name
-    if dry_run:
-        _list(folder, tasks, retry_failed)
+    engine = make_engine(options.engine, options.workers, options.address)
+    spec = read_spec(options.file)
+    tasks, folder = tasks_of(spec), options.out or Path("results") / spec.name
+    if options.dry_run:
+        _list(folder, tasks, options.retry_failed)
         return
     require_writable("--out", folder)
-    if not quiet:
+    if not options.quiet:
         _say_rewards(spec)
-    raise typer.Exit(execute(folder, tasks, chosen, retry_failed, quiet))
+    raise typer.Exit(execute(folder, tasks, engine, options.retry_failed, options.quiet))
 
 
 def _say_rewards(spec: SweepSpec) -> None:
-    """Whose rewards are played, one line per problem."""
+    """The source of rewards, one line per problem."""
     from neuclust.experiment.problem import rewards_sentence
 
     for problem, source in zip(spec.problems, spec.rewards, strict=True):
@@ -62,8 +61,7 @@ def _say_rewards(spec: SweepSpec) -> None:
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
-    """What would run, one a line on stdout; nothing is written, not even the folder."""
-    from neuclust.cli.folders import say_bad
+    """What would run, one per line on stdout; nothing is written, not even the folder."""
     from neuclust.cli.views import standing_sentence
     from neuclust.experiment.store import MARK, flaws, open_store
     from neuclust.experiment.sweep import standing

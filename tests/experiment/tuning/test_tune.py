@@ -285,7 +285,7 @@ def test_params_are_read_and_replace_the_grid() -> None:
 
 def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> None:
     assert parse_space("cn-ucb", "default", []) == parse_space("cn-ucb", "default", [], grid="paper")
-    with pytest.raises(ConfigError, match=r"not auto; add --param KEY=V1,V2 \(`neuclust policies auto` lists the keys"):
+    with pytest.raises(ConfigError, match="settings: expected something to tune, got none, .* not auto; add KEY=V1,V2"):
         parse_space("auto", "default", [])
 
 
@@ -294,8 +294,8 @@ def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> Non
     [
         (["alpha"], None, "expected key=v1,v2"),
         (["alpha="], None, "expected key=v1,v2"),
-        (["alfa=1,2"], None, "--param alfa: no such setting; did you mean alpha"),
-        (["alpha=1,x"], None, "--param alpha: expected a number, got 'x'"),
+        (["alfa=1,2"], None, "alfa: no such setting; did you mean alpha"),
+        (["alpha=1,x"], None, "alpha: expected a number, got 'x'"),
         (["alpha=2:1"], None, "low < high"),
         (["alpha=0:1:log"], None, "both above 0"),
         (["alpha=a:b"], None, "expected numbers"),
