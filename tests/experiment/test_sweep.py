@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 from sweep_files import BROKEN, CLUSTERED, Ear, timeless, tiny_tasks, write_experiment
 
-from neuclust.data.dataset import load_dataset
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment import tasks as tasks_module
 from neuclust.experiment.engines.engine import Outcome, Watch, play_inline

@@ -133,7 +133,9 @@ def test_development_rounds_are_not_reported(problem: Problem) -> None:
 
 def test_catalogue_problems_are_split_too() -> None:
     split = split_problem(Problem("bump", rounds=5))
-    offered = {name: played(part, 3).round(2).arm_ids for name, part in (("tune", split.development), ("report", split.report))}
+    offered = {
+        name: played(part, 3).round(2).arm_ids for name, part in (("tune", split.development), ("report", split.report))
+    }
     assert not torch.equal(offered["tune"], offered["report"])
     assert "rounds 6 to 10" in split.note
 
@@ -285,7 +287,7 @@ def test_params_are_read_and_replace_the_grid() -> None:
 
 def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> None:
     assert parse_space("cn-ucb", "default", []) == parse_space("cn-ucb", "default", [], grid="paper")
-    with pytest.raises(ConfigError, match="settings: expected something to tune, got none, .* not auto; add KEY=V1,V2"):
+    with pytest.raises(ConfigError, match=r"got none, .* not auto; add KEY=V1,V2"):
         parse_space("auto", "default", [])
 
 
