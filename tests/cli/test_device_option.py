@@ -11,8 +11,7 @@ from command_line import Command
 
 def test_all_at_once_gives_the_results_of_one_by_one(command: Command, problem: Path) -> None:
     words = ("run", "--data", problem, "--policy", "neuclust", "--policy", "cn-ucb", "--clusters", 2, "--rounds", 12)
-    words = (*words, "--seeds", 2, "--json", "-")
-    apart, together = command(*words), command(*words, "--device", "cpu")
+    apart, together = (command(*words, "--seeds", 2, "--json", "-", *more) for more in ((), ("--device", "cpu")))
     assert (apart.code, together.code) == (0, 0)
     pairs = list(zip(json.loads(apart.out)["runs"], json.loads(together.out)["runs"], strict=True))
     assert len(pairs) == 4

@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 from sweep_files import BROKEN, CLUSTERED, Ear, timeless, tiny_tasks, write_experiment
 
+import neuclust
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment import tasks as tasks_module
 from neuclust.experiment.engines.engine import Outcome, Watch, play_inline
@@ -88,11 +89,11 @@ def test_the_code_version_covers_folders_inside_folders(tmp_path: Path) -> None:
 
 
 def test_the_code_version_covers_what_decides_numbers_alone() -> None:
-    root = Path(tasks_module.neuclust.__file__).parent
+    root = Path(str(neuclust.__file__)).parent
     sources = {file.relative_to(root).as_posix() for file in tasks_module._sources(root)}
     assert {"core.py", "registry.py", "kernels/widths.py", "data/twin.py", "experiment/run.py"} <= sources
     assert not {name for name in sources if name.startswith(("cli/", "report/"))}
-    assert code_version().startswith(tasks_module.neuclust.__version__ + "+")
+    assert code_version().startswith(neuclust.__version__ + "+")
 
 
 def test_a_file_that_changes_under_a_sweep_is_not_played(tmp_path: Path) -> None:

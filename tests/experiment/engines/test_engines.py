@@ -120,8 +120,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    size = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
-    made = Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
+    size: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+    made: Any = Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
     try:
         node = made.add_node(**size)
         ray.init(address=made.address, log_to_driver=False)
