@@ -1,16 +1,18 @@
-"""A tiny problem and experiment on disk, a watch that keeps what it hears, and records without their timings."""
+"""A tiny problem and experiment on disk, a watch that keeps what it sees, and records without their timings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from neuclust.data.dataset import ProfileDataset
+from neuclust.experiment.engines.engine import Outcome, Progress
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.spec import read_spec
+from neuclust.experiment.sweep import Standing
 from neuclust.experiment.tasks import Task, tasks_of
 from neuclust.randomness import stream
 
@@ -77,13 +79,15 @@ def timeless(records: Mapping[str, RunRecord]) -> dict[str, RunRecord]:
 
 
 class Ear:
-    """Keeps what an engine tells; `on_start` acts on it, `stop` answers for whoever pressed Ctrl-C."""
+    """A watch that keeps what an engine and a sweep report; `on_start` acts on it, `stop` stands in for Ctrl-C."""
 
     def __init__(
         self, on_start: Callable[[Task], None] | None = None, stop: Callable[[], bool] = lambda: False
     ) -> None:
         self.starts: list[Task] = []
         self.rounds: dict[str, int] = {}
+        self.sentences: list[str] = []
+        self.outcomes: list[Outcome] = []
         self._on_start, self.stopped = on_start, stop
 
     def started(self, task: Task) -> None:
@@ -91,5 +95,14 @@ class Ear:
         if self._on_start is not None:
             self._on_start(task)
 
-    def played(self, task: Task, rounds: int) -> None:
-        self.rounds[task.key] = rounds
+    def played(self, task: Task, progress: Progress) -> None:
+        self.rounds[task.key] = progress.rounds
+
+    def begin(self, before: Standing, todo: Sequence[Task]) -> None:
+        assert {task.key for task in before.missing} <= {task.key for task in todo}
+
+    def ended(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+    def say(self, text: str) -> None:
+        self.sentences.append(text)

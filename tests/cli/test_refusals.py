@@ -63,7 +63,7 @@ def test_bad_options(call: Command, problem: Path, tmp_path: Path, options: list
         (["--env", "cluster"], "environment: no built-in problem 'cluster'; did you mean clusters?"),
         (["--env", "Bump"], "no built-in problem 'Bump'; did you mean bump?"),
         (["--env", "yelp"], "no built-in problem 'yelp'; did you mean yelp-twin or yelp-volatile?"),
-        (["--policy", "auto", "--set", "foo=1"], "no such setting; `neuclust policies auto` lists the "),
+        (["--policy", "auto", "--set", "foo=1"], "--set foo: no such setting; auto has "),
         (["--policy", "linucb", "--set", "foo=1"], "no such setting; known: encoder.kind, encoder.rho, encoder."),
         (["--policy", "cn_ucb"], "no policy 'cn_ucb'; did you mean cn-ucb?"),
         (

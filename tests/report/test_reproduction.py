@@ -14,7 +14,7 @@ import pytest
 from neuclust.analysis.claims import order_verdict
 from neuclust.analysis.groups import Estimate
 from neuclust.analysis.published import PUBLISHED
-from neuclust.experiment.plan import Problem
+from neuclust.experiment.problem import Problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.reproduction.phases import (
     AUTHORS,

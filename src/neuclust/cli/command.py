@@ -112,10 +112,11 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except NeuclustError as error:
-            option = self._option(error.field)
+            option = self._option(error.group or error.field)
             if option is None:
                 raise
-            raise type(error)(error.message, field=option) from error
+            named = f"{option} {error.field}" if error.group else option
+            raise type(error)(error.message, field=named) from error
 
     def _option(self, field: str | None) -> str | None:
         """The long option of this command that fills the field or is called like it, if it has one."""

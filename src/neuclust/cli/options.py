@@ -15,7 +15,7 @@ from neuclust.errors import ConfigError
 from neuclust.files import write_text
 
 if TYPE_CHECKING:
-    from neuclust.experiment.plan import Problem
+    from neuclust.experiment.problem import Problem
 
 settings_option = partial(
     option,
@@ -24,7 +24,7 @@ settings_option = partial(
     "KEY=VALUE",
     "--set",
 )
-engine_option = partial(option, "process", "process, inline or ray.", "NAME")
+engine_option = partial(option, "process", "processes, inline, ray, device or device:cuda.", "NAME")
 workers_option = partial(option, None, "Runs at once. Default: one for each core.", "N", min=1)
 retry_flag = partial(flag, "Try runs that failed earlier again.")
 
@@ -57,7 +57,7 @@ class ProblemOptions:
         """The problem that the options name; a built-in one and a file at once are refused."""
         if self.data is not None and self.env is not None:
             raise ConfigError("expected a built-in problem (--env) or a file (--data), got both; drop one of them")
-        from neuclust.experiment.plan import DEFAULT_ENV, Problem
+        from neuclust.experiment.problem import DEFAULT_ENV, Problem
 
         return Problem(**(asdict(self) | {"env": self.env or DEFAULT_ENV}))
 

@@ -17,7 +17,7 @@ from neuclust.environments.catalogue import REPLAY_ADVICE
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, one_of
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import DEFAULT_ENV, Problem, open_problem
+from neuclust.experiment.problem import DEFAULT_ENV, Problem, open_problem
 from neuclust.experiment.spec import SweepSpec
 from neuclust.registry import build_policy
 
@@ -57,7 +57,7 @@ class SuiteProblem:
         found = SuiteInputs() if inputs is None else inputs
         if data is not None and self.source != "none":
             found = replace(found, **{self.source: Path(f"{data.name}.npz")})
-        return open_problem(self.problem(found, horizon), data)[0](seed)
+        return open_problem(self.problem(found, horizon), data).environment(seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,9 @@ def find_inputs(folder: Path | None, replay: Path | None = None) -> SuiteInputs:
     if place is None:
         return SuiteInputs(None, replay)
     if not place.is_dir():
-        raise ConfigError(f"--data: expected a folder with {MOVIELENS_FILE} or {RAW_FOLDER}, got {place}; name another")
+        raise ConfigError(
+            f"expected a folder with {MOVIELENS_FILE} or {RAW_FOLDER}, got {place}; name another", field="data"
+        )
     file = place / MOVIELENS_FILE
     return SuiteInputs(file.absolute() if file.is_file() else None, replay)
 
@@ -127,7 +129,7 @@ def chosen_problems(names: Sequence[str], inputs: SuiteInputs) -> tuple[SuitePro
     known = {problem.name: problem for problem in SUITE}
     for name in names:
         if name not in known:
-            raise ConfigError(f"--problem: {one_of(name, known)}")
+            raise ConfigError(one_of(name, known), field="problem")
     found = tuple(known[name] for name in names) or SUITE
     return tuple(problem for problem in found if problem.source != "replay" or inputs.replay is not None)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from neuclust.analysis.groups import Contender, Estimate, ProblemRuns, estimate, problems
 from neuclust.analysis.unpaid import unpaid_note
 from neuclust.analysis.verdicts import Judged, common_gaps, couples_of, judge, powerless_note, reading_note
-from neuclust.experiment.plan import rewards_sentence
+from neuclust.experiment.problem import rewards_sentence
 from neuclust.experiment.records import RunRecord
 
 if TYPE_CHECKING:

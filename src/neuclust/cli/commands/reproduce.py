@@ -62,7 +62,7 @@ def reproduce(options: ReproduceOptions) -> None:
     limit_threads()
     from neuclust.cli.reproduce_session import Request, execute, show_plan
     from neuclust.experiment.engines.engine import cores, make_engine
-    from neuclust.experiment.plan import Problem
+    from neuclust.experiment.problem import Problem
     from neuclust.experiment.reproduction.phases import SLATE_SIZE, STUDIES, open_study
 
     if options.study not in STUDIES:

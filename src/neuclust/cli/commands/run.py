@@ -52,12 +52,12 @@ def run(options: RunOptions) -> None:
     limit_threads(options.threads)
     from neuclust.cli.session import execute
     from neuclust.experiment.contestants import parse_contestants
-    from neuclust.experiment.plan import make_plan
+    from neuclust.experiment.tasks import make_tasks
 
     contestants = parse_contestants(
         names, preset=options.preset, clusters=options.clusters, settings=options.settings or ()
     )
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    plan = make_plan(options.problem.named(), contestants, seeds)
+    tasks = make_tasks(options.problem.named(), contestants, seeds)
     outputs = Outputs(options.out, options.json, options.plot, options.save)
-    raise typer.Exit(execute(plan, outputs, options.quiet, options.device))
+    raise typer.Exit(execute(tasks, outputs, options.quiet, options.device))

@@ -45,7 +45,7 @@ class SuiteOptions:
 def suite(options: SuiteOptions) -> None:
     """Play policies on every problem of the suite; what the folder holds already is not played again."""
     limit_threads()
-    from neuclust.cli.commands.sweep import execute
+    from neuclust.cli.sweep_session import execute
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.store import open_store

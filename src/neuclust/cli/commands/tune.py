@@ -40,10 +40,11 @@ def tune(options: TuneOptions) -> None:
     limit_threads()
     from neuclust.cli.outputs import Outputs
     from neuclust.cli.tune_session import execute
+    from neuclust.experiment.contestants import split_name
     from neuclust.experiment.tuning.space import parse_space
     from neuclust.experiment.tuning.tune import TuningPlan, parse_seeds
 
-    name, _, preset = options.policy.partition(":")
+    name, preset = split_name(options.policy)
     preset = preset or "default"
     plan = TuningPlan(
         problem=options.problem.named(),
@@ -51,7 +52,7 @@ def tune(options: TuneOptions) -> None:
         preset=preset,
         space=parse_space(name, preset, options.settings or (), options.grid),
         trials=options.trials,
-        tune_seeds=parse_seeds("--tune-seeds", options.tune_seeds),
-        report_seeds=parse_seeds("--report-seeds", options.report_seeds),
+        tune_seeds=parse_seeds("tune_seeds", options.tune_seeds),
+        report_seeds=parse_seeds("report_seeds", options.report_seeds),
     )
     raise typer.Exit(execute(plan, Outputs(options.out, options.json), options.quiet))

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.problem import Problem, open_problem
 from neuclust.experiment.spec import SweepSpec
 from neuclust.experiment.tasks import Task, tasks_of
 from neuclust.registry import POLICIES, policy_config, policy_spec
@@ -178,14 +178,15 @@ def _has(config: object, key: str) -> bool:
 def open_study(study: Study, problem: Problem, scale: Scale) -> Layout:
     """Open the problem; what cannot be played is refused here."""
     problem = replace(problem, rounds=scale.rounds)
-    plan = make_plan(problem, (), (0,))
-    environment = plan.environment(0)
+    opened = open_problem(problem)
+    environment = opened.environment(0)
     if scale.cluster_numbers and max(scale.cluster_numbers) > environment.n_arms:
         raise ConfigError(
-            f"--clusters: expected at most as many clusters as the {environment.n_arms} arms, got "
-            f"{max(scale.cluster_numbers)}; name smaller numbers"
+            f"expected at most as many clusters as the {environment.n_arms} arms, got "
+            f"{max(scale.cluster_numbers)}; name smaller numbers",
+            field="clusters",
         )
-    return Layout(study, problem, scale, plan.rounds, environment)
+    return Layout(study, problem, scale, opened.rounds, environment)
 
 
 def paper_preset(policy: str, study: Study) -> str:

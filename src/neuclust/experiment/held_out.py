@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from neuclust.core import Feedback, Round, Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
 from neuclust.environments.slates import RoundScore, SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.experiment.plan import DEFAULT_ROUNDS, Problem, RewardSource, open_problem, reward_source
+from neuclust.experiment.problem import DEFAULT_ROUNDS, OpenProblem, Problem, open_problem
+
+Part = Literal["development", "report"]
+LABELLED = {"held_out": "tuning"}  # keeps development runs apart from reported ones wherever records meet
 
 
 class LaterRounds:
@@ -43,21 +46,25 @@ class LaterRounds:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A problem twice, by seed: rounds to develop on and rounds to report, none of them in both."""
+    """A problem twice: rounds to develop on and rounds to report, none of them in both."""
 
-    rounds: int
-    development: Callable[[int], LaterRounds]
-    report: Callable[[int], LaterRounds]
+    development: OpenProblem
+    report: OpenProblem
     note: str
-    report_label: Mapping[str, str] = field(default_factory=dict)  # where reports are not those of `neuclust run`
-    rewards: RewardSource = "built-in"
+
+    @property
+    def rounds(self) -> int:
+        return self.report.rounds
+
+    def part(self, name: Part) -> OpenProblem:
+        return self.development if name == "development" else self.report
 
 
-def split_problem(problem: Problem) -> Split:
+def split_problem(problem: Problem, dataset: ProfileDataset | None = None) -> Split:
     """Open a problem for tuning; `rounds` None = 1000, or half of what a shorter file holds."""
     if problem.data is None:
         return _split_in_time(problem, None, DEFAULT_ROUNDS if problem.rounds is None else problem.rounds)
-    dataset = load_dataset(problem.data)
+    dataset = load_dataset(problem.data) if dataset is None else dataset
     half = len(dataset.rounds) // 2
     rounds = min(DEFAULT_ROUNDS, half) if problem.rounds is None else problem.rounds
     if not 1 <= rounds <= half:
@@ -67,35 +74,28 @@ def split_problem(problem: Problem) -> Split:
         )
     if dataset.offers is None:
         return _split_in_time(problem, dataset, rounds)
-    return _split_records(problem, dataset, dataset.offers, rounds)
+    return _split_records(replace(problem, rounds=rounds), dataset, dataset.offers)
 
 
 def _split_in_time(problem: Problem, dataset: ProfileDataset | None, rounds: int) -> Split:
-    twice, _ = open_problem(replace(problem, rounds=2 * rounds), dataset)
-    once, _ = open_problem(replace(problem, rounds=rounds), dataset)
+    twice = open_problem(replace(problem, rounds=2 * rounds), dataset)
     return Split(
-        rounds,
-        lambda seed: LaterRounds(twice(seed), rounds),
-        lambda seed: LaterRounds(once(seed), 0),
+        replace(twice, rounds=rounds, skipped=rounds, label=LABELLED),
+        open_problem(replace(problem, rounds=rounds), dataset),
         f"tuned on rounds {rounds + 1} to {2 * rounds}, reported on rounds 1 to {rounds}",
-        rewards=reward_source(problem, dataset),
     )
 
 
-def _split_records(problem: Problem, dataset: ProfileDataset, offers: Offers, rounds: int) -> Split:
+def _split_records(problem: Problem, dataset: ProfileDataset, offers: Offers) -> Split:
     """A replay deals recorded rounds in an order of the seed, so only different records are different rounds."""
-    half = len(dataset.rounds) // 2
-    asked = replace(problem, rounds=rounds)
-    early, _ = open_problem(asked, _records(dataset, offers, 0, half))
-    late, _ = open_problem(asked, _records(dataset, offers, half, len(dataset.rounds)))
+    held, half = len(dataset.rounds), len(dataset.rounds) // 2
+    early = open_problem(problem, _records(dataset, offers, 0, half))
+    late = open_problem(problem, _records(dataset, offers, half, held))
     return Split(
-        rounds,
-        lambda seed: LaterRounds(late(seed), 0),
-        lambda seed: LaterRounds(early(seed), 0),
-        f"tuned on {rounds} of the later {len(dataset.rounds) - half} recorded rounds, reported on {rounds} of the "
+        replace(late, label=LABELLED),
+        replace(early, label={"recorded_rounds": "earlier half"}),
+        f"tuned on {problem.rounds} of the later {held - half} recorded rounds, reported on {problem.rounds} of the "
         f"earlier {half}",
-        {"recorded_rounds": "earlier half"},
-        rewards="replayed",
     )
 
 
