@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.movielens_problem import movielens_file
-from neuclust.analysis.groups import Estimate, estimate
+from neuclust.analysis.estimates import Estimate, estimate
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.plan import Problem, make_plan
 from neuclust.experiment.records import RunRecord, write_runs
 from neuclust.experiment.run import RunLabel, run
-from neuclust.report.tables import text_table
+from neuclust.report.results import text_table
 
 OFFLINE = (Contestant("neuclust"), Contestant("neuclust", "paper"), Contestant("cn-ucb"), Contestant("linucb"))
 ONLINE = (Contestant("neuclust"), Contestant("neuclust-online"))

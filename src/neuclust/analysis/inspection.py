@@ -16,7 +16,7 @@ from neuclust.analysis.inspection_rewards import (
     is_nearly_static,
     look_at_offers,
     look_at_rewards,
-    regrets_a_thousand,
+    regrets_per_thousand,
 )
 from neuclust.analysis.unpaid import HARDLY
 from neuclust.data.dataset import ProfileDataset
@@ -145,7 +145,7 @@ def distinct_rows(
 def sentences(found: Inspection) -> list[str]:
     """The inspection as plain sentences."""
     rewards, clusters = found.rewards, found.clusters
-    regrets = regrets_a_thousand(rewards)
+    regrets = regrets_per_thousand(rewards)
     counted = "" if found.observations is None else f", {found.observations:,.0f} observations behind the profiles"
     quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
     return [
@@ -169,7 +169,7 @@ def sentences(found: Inspection) -> list[str]:
 def record(found: Inspection) -> dict[str, Any]:
     """The inspection as JSON; per-arm and per-round arrays are summed up."""
     plain = {name: value for name, value in asdict(found).items() if name not in ("rewards", "clusters")}
-    regrets = regrets_a_thousand(found.rewards)
+    regrets = regrets_per_thousand(found.rewards)
     return {
         "schema": 1,
         **plain,

@@ -143,7 +143,7 @@ def mean_rewards(arms: NDArray[np.float32], queries: NDArray[np.float32]) -> Flo
     return np.ascontiguousarray(np.tanh(affinity / 4).T)
 
 
-def regrets_a_thousand(rewards: Rewards) -> dict[str, float]:
+def regrets_per_thousand(rewards: Rewards) -> dict[str, float]:
     """Expected regret per 1000 rounds of the static slate, a random one, and the best within a cluster."""
     losses = {"static": rewards.static, "random": rewards.random, "best cluster": rewards.best_cluster}
     return {name: 1000 * float((rewards.best - value).mean()) for name, value in losses.items()}

@@ -40,7 +40,7 @@ def clusters(
 
     from neuclust.files import write_text
     from neuclust.report.cluster_choice import figure, record, text
-    from neuclust.report.figures import save_figure
+    from neuclust.report.drawing import save_figure
 
     name, profiles = _profiles(env, data, seed)
     report = choose_clusters(profiles, choose, most, seed)

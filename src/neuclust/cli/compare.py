@@ -37,7 +37,7 @@ def compare(
     from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.store import read_records
     from neuclust.files import write_text
-    from neuclust.report.compare_tables import compare_document, csv_pairs
+    from neuclust.report.comparison import compare_document, csv_pairs
 
     outputs = Outputs(json=json)
     check_outputs(outputs)
@@ -53,7 +53,7 @@ def compare(
         sys.stdout.write(compare_document(comparisons))
         return
     from neuclust.cli.console import make_console
-    from neuclust.report.compare_tables import print_comparison
+    from neuclust.report.comparison import print_comparison
 
     console = make_console()
     for comparison in comparisons:

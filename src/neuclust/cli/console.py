@@ -11,9 +11,11 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from neuclust.analysis.estimates import number
+from neuclust.analysis.summary import summaries
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally
-from neuclust.report.tables import number, rich_table, summaries, text_table
+from neuclust.report.results import rich_table, text_table
 
 PIPE_WIDTH = 200  # no table is cut where there is no window
 ROOM_FOR_A_BAR = 120

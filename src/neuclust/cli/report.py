@@ -28,11 +28,14 @@ def report(
     """Make one self-contained HTML page of the records, and figures (SVG, PDF) and tables (LaTeX, CSV) beside it."""
     folder = (source if source.is_dir() else source.parent) / "report" if out is None else out
     require_writable("--out", folder)
-    from neuclust.report.folder import PAGE, read_source, write_report
+    from neuclust.analysis.sources import read_source
+    from neuclust.cli.provenance import commands_of
+    from neuclust.report.folder import PAGE, write_report
 
     found = read_source(source, on_bad=say_bad)
     heading = title or f"Results: {source.resolve().name}"
-    written = write_report(found, folder, title=heading, command=_command(source, out, title))
+    command, again = _command(source, out, title), commands_of(found.records)
+    written = write_report(found, folder, title=heading, command=command, again=again)
     failed = f", {len(found.failures)} failed" if found.failures else ""
     typer.echo(f"{folder / PAGE}: {len(found.records)} runs{failed}; {len(written) - 1} pictures and tables beside it")
 

@@ -126,13 +126,16 @@ def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str,
 
 
 def _show(folder: Path, tasks: tuple[Task, ...], problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> None:
+    from neuclust.analysis.sources import read_source
+    from neuclust.analysis.suite import suite_table
     from neuclust.cli.console import make_console
     from neuclust.cli.folders import say_bad
+    from neuclust.cli.provenance import commands_of
     from neuclust.experiment.store import read_store
     from neuclust.files import write_text
-    from neuclust.report.folder import PAGE, read_source, write_report
-    from neuclust.report.suite import comma_separated, markdown, picture, rich_suite_table, suite_table
-    from neuclust.report.vectors import svg_text
+    from neuclust.report.drawing import svg_text
+    from neuclust.report.folder import PAGE, write_report
+    from neuclust.report.suite import comma_separated, markdown, picture, rich_suite_table
 
     keys = {task.key for task in tasks}
     records = list(read_store(folder, keys=keys).values())
@@ -142,7 +145,8 @@ def _show(folder: Path, tasks: tuple[Task, ...], problems: tuple[SuiteProblem, .
     make_console().print(rich_suite_table(table))
     report = folder / "report"
     report.mkdir(exist_ok=True)
-    write_report(read_source(folder, on_bad=say_bad), report, title="Suite", command="neuclust suite")
+    source = read_source(folder, on_bad=say_bad)
+    write_report(source, report, title="Suite", command="neuclust suite", again=commands_of(source.records))
     write_text(report / "suite.md", markdown(table))
     write_text(report / "suite.csv", comma_separated(table))
     write_text(report / "suite.svg", svg_text(picture(table)))

@@ -8,11 +8,11 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from neuclust.analysis.estimates import number
 from neuclust.cli.console import make_console
 from neuclust.experiment.engines.engine import Failure, Outcome
 from neuclust.experiment.sweep import Standing
 from neuclust.experiment.tasks import Task
-from neuclust.report.tables import number
 
 
 class SweepView(Protocol):
