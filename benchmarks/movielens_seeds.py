@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.movielens_problem import movielens_file
-from neuclust.analysis.groups import Estimate, estimate
+from neuclust.analysis.estimates import Estimate, estimate
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.engines.engine import play
 from neuclust.experiment.problem import Problem
 from neuclust.experiment.records import RunRecord, write_runs
 from neuclust.experiment.tasks import make_tasks
-from neuclust.report.tables import text_table
+from neuclust.report.results import text_table
 
 OFFLINE = (Contestant("neuclust"), Contestant("neuclust", "paper"), Contestant("cn-ucb"), Contestant("linucb"))
 ONLINE = (Contestant("neuclust"), Contestant("neuclust-online"))

@@ -517,7 +517,7 @@ def picture_text(given: Contest, digest: str) -> str:
     """The picture as SVG, with the digest of the record it was drawn from at its end."""
     from matplotlib.figure import Figure
 
-    from neuclust.report.vectors import small_letters, svg_text
+    from neuclust.report.drawing import small_letters, svg_text
 
     played = [(problem, scores, name) for problem, _, scores in given.played("own") if (name := winner(scores))]
     sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
@@ -529,7 +529,7 @@ def picture_text(given: Contest, digest: str) -> str:
 
 def _draw(figure: Any, played: Sequence[tuple[str, Scores, str]]) -> None:
     """A row for every problem, with its scores and its winner."""
-    from neuclust.report.figures import GREY, INK
+    from neuclust.report.drawing import GREY, INK
 
     axes = figure.add_subplot()
     tall = figure.get_figheight()
@@ -549,7 +549,7 @@ def _draw(figure: Any, played: Sequence[tuple[str, Scores, str]]) -> None:
 
 def _draw_markers(axes: Any, rows: Sequence[Mapping[str, float]]) -> None:
     """A marker for every policy and problem; white edges keep neighbours apart."""
-    from neuclust.report.figures import COLOURS, INK
+    from neuclust.report.drawing import COLOURS, INK
 
     for colour, (label, (marker, lower)) in zip((INK, *COLOURS), MARKERS.items(), strict=False):
         points = [(min(row[label], FARTHEST * 1.3), place + lower) for place, row in enumerate(rows) if label in row]
@@ -559,7 +559,7 @@ def _draw_markers(axes: Any, rows: Sequence[Mapping[str, float]]) -> None:
 
 
 def _draw_scale(axes: Any) -> None:
-    from neuclust.report.figures import GREY, INK
+    from neuclust.report.drawing import GREY, INK
 
     axes.set_xscale("log")
     axes.set_xlim(0.87, FARTHEST * 1.7)

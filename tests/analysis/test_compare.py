@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from neuclust.report.compare_tables import CSV_COLUMNS, compare_document, csv_pairs
 from scipy.stats import rankdata
 
 from neuclust.analysis.compare import Comparison, compare
@@ -24,7 +25,6 @@ from neuclust.errors import ConfigError, DataError
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.store import open_store, read_store, write_run
 from neuclust.randomness import stream
-from neuclust.report.compare_tables import CSV_COLUMNS, compare_document, csv_pairs
 
 MakeRecord = Callable[..., RunRecord]
 

@@ -12,11 +12,11 @@ from sklearn.cluster import KMeans
 from neuclust.core import Slate
 from neuclust.data import twin
 from neuclust.data.dataset import ProfileDataset, load_dataset
-from neuclust.data.twin import STATISTICS_FILE, movielens_twin, read_statistics, write_statistics
+from neuclust.data.twin import STATISTICS_FILE, movielens_twin, read_statistics
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
-from tools.fit_movielens_twin import FEWEST_USERS, fit_statistics, main, smallest_denominators
+from tools.fit_movielens_twin import FEWEST_USERS, fit_statistics, main, smallest_denominators, write_statistics
 
 BEST_SLATE = 0.832039
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from neuclust.analysis.summary import summaries
 from neuclust.experiment.records import RunRecord
-from neuclust.report.tables import rich_table, summaries, text_table
+from neuclust.report.results import rich_table, text_table
 
 PIPE_WIDTH = 200  # no table is cut where there is no window
 

@@ -75,15 +75,17 @@ def draw(outputs: Outputs, records: Sequence[RunRecord]) -> None:
     """Tables and pictures of what is there."""
     if outputs.plot is None and outputs.out is None:
         return
-    from neuclust.report.figures import clipped_figure, regret_figure, reward_figure, save_figure
-    from neuclust.report.tables import csv_table, text_table
+    from neuclust.analysis.summary import summaries
+    from neuclust.report.drawing import save_figure
+    from neuclust.report.figures import clipped_figure, regret_figure, reward_figure
+    from neuclust.report.results import csv_table, text_table
 
     if outputs.plot is not None:
         save_figure(regret_figure(records), outputs.plot)
     if outputs.out is None:
         return
     write_text(outputs.out / "table.txt", text_table(records))
-    write_text(outputs.out / "table.csv", csv_table(records))
+    write_text(outputs.out / "table.csv", csv_table(summaries(records)))
     for name, figure_of in (("regret", regret_figure), ("reward", reward_figure), ("clipped", clipped_figure)):
         figure = figure_of(records)
         for ending in ("png", "svg"):

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from neuclust.analysis.groups import problems
 from neuclust.analysis.inspection import ELBOW, elbow_of
+from neuclust.analysis.reproduction.results import Reproduction, Search, runs_by_phase, without_settings
+from neuclust.analysis.sources import read_failures
 from neuclust.cli.folders import say_bad
 from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.provenance import commands_of
 from neuclust.cli.reproduce_search import SearchJob, best_of
 from neuclust.cli.sweep_session import conclude
 from neuclust.cli.views import make_view
@@ -28,10 +30,7 @@ from neuclust.experiment.store import MARK, read_store
 from neuclust.experiment.sweep import Standing, sweep
 from neuclust.experiment.tasks import Task
 from neuclust.experiment.tuning.tune import TuningPlan
-from neuclust.report.folder import read_failures
-from neuclust.report.provenance import commands
-from neuclust.report.reproduction import Reproduction, Search, runs_by_phase, without_settings
-from neuclust.report.reproduction_folder import write_reproduction
+from neuclust.report.reproduction.folder import write_reproduction
 
 RECORDS, SEARCHES = "records", "searches"
 ROUGH_SECONDS = {  # per round at 10,168 arms, where no record tells
@@ -151,7 +150,7 @@ def _write(
 def _commands(runs: Mapping[str, Sequence[RunRecord]]) -> tuple[str, ...]:
     """This command as it was given, and the runs one by one."""
     given = shlex.join(["neuclust", *sys.argv[1:]])
-    return (given, *(line for records in runs.values() for problem in problems(records) for line in commands(problem)))
+    return (given, *(line for records in runs.values() for line in commands_of(records)))
 
 
 def show_plan(request: Request) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuclust.analysis.compare import Comparison, compare
+from neuclust.analysis.estimates import number
 from neuclust.analysis.unpaid import unpaid_notes
 from neuclust.cli.console import make_console
 from neuclust.cli.interrupt import STOPPED
@@ -20,8 +21,7 @@ from neuclust.experiment.problem import rewards_sentence
 from neuclust.experiment.tuning.trials import TrialResult
 from neuclust.experiment.tuning.tune import Tuning, TuningPlan, tune
 from neuclust.files import write_text
-from neuclust.report.compare_tables import comparison_json, print_comparison
-from neuclust.report.tables import number
+from neuclust.report.comparison import comparison_json, print_comparison
 
 SCHEMA = 1
 RESULT = "tune.json"

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Rows
 
+from neuclust.analysis.estimates import number
 from neuclust.cli.console import make_console
 from neuclust.cli.interrupt import patient_interrupt
 from neuclust.experiment.engines.engine import Failure, Outcome, Progress
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.sweep import Standing, SweepWatch
 from neuclust.experiment.tasks import Task
-from neuclust.report.tables import number
 
 ROOM_FOR_A_BAR = 120
 REFRESH_SECONDS = 0.1

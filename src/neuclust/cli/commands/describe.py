@@ -103,7 +103,7 @@ def clusters(options: ClustersOptions) -> None:
     from json import dumps
 
     from neuclust.report.cluster_choice import figure, record, text
-    from neuclust.report.figures import save_figure
+    from neuclust.report.drawing import save_figure
 
     name, profiles = options.profiles()
     report = choose_clusters(profiles, options.choose, options.most, options.seed)

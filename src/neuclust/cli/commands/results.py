@@ -34,7 +34,7 @@ def compare(options: CompareOptions) -> None:
     from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.store import read_records
     from neuclust.files import write_text
-    from neuclust.report.compare_tables import compare_document, csv_pairs, print_comparison
+    from neuclust.report.comparison import compare_document, csv_pairs, print_comparison
 
     check_outputs(Outputs(json=options.json))
     if options.csv is not None:
@@ -72,11 +72,13 @@ def report(options: ReportOptions) -> None:
     source = options.source
     folder = options.out or (source if source.is_dir() else source.parent) / "report"
     require_writable("--out", folder)
-    from neuclust.report.folder import PAGE, read_source, write_report
+    from neuclust.analysis.sources import read_source
+    from neuclust.cli.provenance import commands_of
+    from neuclust.report.folder import PAGE, write_report
 
     with advice(MAKERS):
         found = read_source(source, on_bad=say_bad)
     heading = options.title or f"Results: {source.resolve().name}"
-    written = write_report(found, folder, title=heading, command=options.command)
+    written = write_report(found, folder, title=heading, command=options.command, again=commands_of(found.records))
     failed = f", {len(found.failures)} failed" if found.failures else ""
     typer.echo(f"{folder / PAGE}: {len(found.records)} runs{failed}; {len(written) - 1} pictures and tables beside it")

@@ -114,12 +114,15 @@ def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str,
 
 def _show(folder: Path, tasks: tuple[Task, ...], names: Mapping[str, str]) -> None:
     """The table on stdout, and the report with the table beside it."""
+    from neuclust.analysis.sources import read_source
+    from neuclust.analysis.suite import suite_table
     from neuclust.cli.console import make_console
+    from neuclust.cli.provenance import commands_of
     from neuclust.experiment.store import read_store
     from neuclust.files import write_text
-    from neuclust.report.folder import PAGE, read_source, write_report
-    from neuclust.report.suite import comma_separated, markdown, picture, rich_suite_table, suite_table
-    from neuclust.report.vectors import svg_text
+    from neuclust.report.drawing import svg_text
+    from neuclust.report.folder import PAGE, write_report
+    from neuclust.report.suite import comma_separated, markdown, picture, rich_suite_table
 
     records = list(read_store(folder, keys={task.key for task in tasks}).values())
     if not records:
@@ -128,7 +131,8 @@ def _show(folder: Path, tasks: tuple[Task, ...], names: Mapping[str, str]) -> No
     make_console().print(rich_suite_table(table))
     report = folder / "report"
     report.mkdir(exist_ok=True)
-    write_report(read_source(folder, on_bad=say_bad), report, title="Suite", command="neuclust suite")
+    source = read_source(folder, on_bad=say_bad)
+    write_report(source, report, title="Suite", command="neuclust suite", again=commands_of(source.records))
     for ending, text in (("md", markdown(table)), ("csv", comma_separated(table)), ("svg", svg_text(picture(table)))):
         write_text(report / f"suite.{ending}", text)
     typer.echo(f"{report / PAGE}, suite.md, suite.csv and suite.svg beside it", err=True)

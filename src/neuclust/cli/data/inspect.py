@@ -45,8 +45,8 @@ def inspect(options: InspectOptions) -> None:
     numbers = dumps(record(found), indent=2) + "\n"
     words = "".join(f"{sentence}\n" for sentence in sentences(found))
     if out is not None:
-        from neuclust.report.figures import save_figure
-        from neuclust.report.inspect_figures import figures
+        from neuclust.report.drawing import save_figure
+        from neuclust.report.inspection import figures
 
         write_text(out / "inspect.json", numbers)
         write_text(out / "inspect.txt", words)

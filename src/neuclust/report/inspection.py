@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neuclust.analysis.inspection import Inspection
-from neuclust.analysis.inspection_rewards import Floats, regrets_a_thousand
-from neuclust.report.figures import COLOURS, GREY, INK
+from neuclust.analysis.inspection_rewards import Floats, regrets_per_thousand
+from neuclust.report.drawing import BEST_DASH, BLUE, GREY, INK, ORANGE, panels
 
-BLUE, ORANGE, GREEN = COLOURS[:3]
 WIDE, NARROW = (10.0, 4.4), (7.0, 4.4)  # inches
 DRAWN_BINS = 100
 LABEL_ROOM = 0.045  # of the picture's width and height
@@ -27,7 +28,7 @@ def figures(found: Inspection) -> dict[str, Figure]:
 
 def reward_figure(found: Inspection) -> Figure:
     """How mean rewards are spread over arms and rounds, and what slates earn round by round."""
-    figure, (left, right) = _canvas(WIDE, 2)
+    figure, (left, right) = panels(WIDE, 2)
     _draw_histogram(left, found)
     _draw_slates(right, found)
     figure.suptitle(f"{found.name}: {found.arms:,} arms, first {found.rounds_looked_at:,} rounds", color=INK)
@@ -36,13 +37,12 @@ def reward_figure(found: Inspection) -> Figure:
 
 def elbow_figure(found: Inspection) -> Figure:
     """Within-cluster sum of squares against the number of clusters (the paper's Figures 6 and 7)."""
-    figure, (axes,) = _canvas(NARROW, 1)
-    numbers, squares = zip(*found.clusters.elbow, strict=True)
-    axes.plot(numbers, squares, color=BLUE, marker="o", markersize=4.5, linewidth=1.8)
+    figure, (axes,) = panels(NARROW, 1)
+    draw_elbow(axes, found.clusters.elbow, markersize=4.5, linewidth=1.8)
     chosen = len(found.clusters.sizes)
     height = dict(found.clusters.elbow)[chosen]
     axes.plot([chosen], [height], marker="o", markersize=10, markerfacecolor="none", markeredgecolor=ORANGE, mew=2)
-    share = height / squares[0]
+    share = height / found.clusters.elbow[0][1]
     axes.annotate(
         f"{chosen} clusters: {share:.0%} of the sum with one",
         (chosen, height),
@@ -53,17 +53,23 @@ def elbow_figure(found: Inspection) -> Figure:
         color=ORANGE,
         arrowprops={"arrowstyle": "-", "color": ORANGE, "linewidth": 0.8, "shrinkB": 7},
     )
-    axes.set_xlabel("number of clusters")
-    axes.set_ylabel("within-cluster sum of squares")
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    axes.set_ylim(0, 1.05 * squares[0])
     figure.suptitle(f"{found.name}: how many clusters?", color=INK)
     return figure
 
 
+def draw_elbow(axes: Axes, elbow: Sequence[tuple[int, float]], **look: Any) -> None:
+    """Within-cluster sums of squares by number of clusters."""
+    counts, squares = zip(*elbow, strict=True)
+    axes.plot(counts, squares, color=BLUE, marker="o", **look)
+    axes.set_xlabel("number of clusters")
+    axes.set_ylabel("within-cluster sum of squares")
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.set_ylim(0, 1.05 * squares[0])
+
+
 def cluster_figure(found: Inspection) -> Figure:
     """Sizes of the clusters, and the arms in the plane of their first two principal components."""
-    figure, (left, right) = _canvas(WIDE, 2)
+    figure, (left, right) = panels(WIDE, 2)
     sizes = found.clusters.sizes
     colours = _hues(len(sizes))
     left.bar(range(1, len(sizes) + 1), sizes, color=colours, width=0.85)
@@ -79,7 +85,7 @@ def cluster_figure(found: Inspection) -> Figure:
 def _draw_histogram(axes: Axes, found: Inspection) -> None:
     shares = found.rewards.histogram.reshape(DRAWN_BINS, -1).sum(1)
     axes.stairs(100 * shares, np.linspace(0, 1, DRAWN_BINS + 1), fill=True, color=BLUE, alpha=0.85)
-    axes.axvline(found.rewards.mean, color=INK, linewidth=1.2, linestyle=(0, (4, 3)))
+    axes.axvline(found.rewards.mean, color=INK, linewidth=1.2, linestyle=BEST_DASH)
     axes.annotate(
         f"  average {found.rewards.mean:.3f}  ",
         (found.rewards.mean, 0.97),
@@ -96,7 +102,7 @@ def _draw_histogram(axes: Axes, found: Inspection) -> None:
 
 def _draw_slates(axes: Axes, found: Inspection) -> None:
     """Values of every round in ascending order of the best: rounds have no natural order to follow."""
-    rewards, regrets = found.rewards, regrets_a_thousand(found.rewards)
+    rewards, regrets = found.rewards, regrets_per_thousand(found.rewards)
     order = np.lexsort((rewards.static, rewards.best))
     kept = "one slate throughout" if found.arms_offered is None else "one order of the arms"
     share = 100 * np.arange(1, len(order) + 1) / len(order)
@@ -144,15 +150,3 @@ def _hues(number: int) -> list[tuple[float, ...]]:
     wheel = colormaps["turbo"](np.linspace(0.06, 0.94, number))
     stride = next(step for step in range(max(1, round(0.38 * number)), number + 1) if np.gcd(step, number) == 1)
     return [tuple(float(part) for part in wheel[(index * stride) % number]) for index in range(number)]
-
-
-def _canvas(size: tuple[float, float], columns: int) -> tuple[Figure, list[Axes]]:
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = [figure.add_subplot(1, columns, column + 1) for column in range(columns)]
-    for one in axes:
-        one.spines[["top", "right"]].set_visible(False)
-        one.tick_params(colors=INK)
-        one.grid(axis="y", color="#E4E4E4", linewidth=0.7)
-        one.set_axisbelow(True)
-    return figure, axes

@@ -1,18 +1,18 @@
-"""Where the numbers of a report come from: the commands that make them again, and the versions in play."""
+"""The commands that make the numbers of a report again."""
 
 from __future__ import annotations
 
-import platform
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Iterable, Sequence
 
-from neuclust import __version__
-from neuclust.analysis.groups import Contender, ProblemRuns
+from neuclust.analysis.groups import Contender, ProblemRuns, problems
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.experiment.records import RunRecord
 
-PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib")
+
+def commands_of(records: Iterable[RunRecord]) -> list[str]:
+    """The commands that play these records again, problem by problem."""
+    return [line for problem in problems(records) for line in commands(problem)]
 
 
 def commands(problem: ProblemRuns) -> list[str]:
@@ -44,13 +44,9 @@ def _problem_options(problem: ProblemRuns) -> list[str]:
     first = problem.contenders[0].runs[0]
     source = ["--env", problem.env] if problem.env in ENVIRONMENTS else ["--data", f"{problem.env}.npz"]
     asked = str(first.rounds_asked or first.rounds)
-    slate = ["--slate-size", str(problem.slate_size)] if problem.slate_size else []
-    return [*source, "--rounds", asked, *slate, *_options(first.problem)]
-
-
-def _options(problem: Mapping[str, str | int | None]) -> list[str]:
-    set_ones = ((key, value) for key, value in problem.items() if value is not None)
-    return [word for key, value in set_ones for word in (f"--{key.replace('_', '-')}", str(value))]
+    options = {"rounds": asked, "slate_size": problem.slate_size or None, **first.problem}
+    given = ((f"--{key.replace('_', '-')}", str(value)) for key, value in options.items() if value is not None)
+    return [*source, *(word for pair in given for word in pair)]
 
 
 def _who(together: Sequence[Contender]) -> list[str]:
@@ -64,22 +60,3 @@ def _who(together: Sequence[Contender]) -> list[str]:
 def _seed_options(seeds: range) -> list[str]:
     first = ["--first-seed", str(seeds.start)] if seeds.start else []
     return ["--seeds", str(len(seeds)), *first]
-
-
-def run_versions(records: Sequence[RunRecord]) -> str:
-    """The versions of neuclust that the records name, in a phrase."""
-    named = sorted({record.version for record in records if record.version})
-    return f"neuclust {', '.join(named)}" if named else "a neuclust that did not leave its version"
-
-
-def page_versions() -> str:
-    """What this page was made with."""
-    packages = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
-    return f"neuclust {__version__}, Python {platform.python_version()}, {packages}"
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "(not installed)"

@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
 from neuclust.analysis.claims import JudgedClaim
+from neuclust.analysis.estimates import counted
 from neuclust.analysis.published import NAMES
+from neuclust.analysis.reproduction.readings import readings_json
+from neuclust.analysis.reproduction.results import Reproduction, Row, Search, table_rows
 from neuclust.experiment.reproduction.phases import OURS, PHASE_TITLES, TUNED, YARDSTICKS
-from neuclust.report.columns import Picture
-from neuclust.report.html import Section, document, failures_html, figure_html, section_content
-from neuclust.report.provenance import page_versions, run_versions
-from neuclust.report.reproduction import (
-    DASH,
-    Reproduction,
-    Row,
-    Search,
-    cells,
-    label,
-    table_notes,
-    table_rows,
-)
-from neuclust.report.reproduction_readings import reading_cells, reading_orders, readings_json
+from neuclust.report.drawing import Picture
+from neuclust.report.html import (
+    Section,
+    document,
+    failures_html,
+    figure_html,
+    heading_html,
+    notes_html,
+    section_content,
+    table_html,
+    words_class,
+)  # fmt: skip
+from neuclust.report.reproduction.tables import COLUMNS, DASH, cells, reading_cells, table_notes
+from neuclust.report.versions import page_versions, run_versions
 
 NAMING = ("policy", "settings", "runs")  # together in the first column
+NOT_NAMING = [heading for heading in COLUMNS if heading not in NAMING]
 MARKS = {"reproduces": "✓", "does not reproduce": "✗", "cannot be told": "?", "finding": "•"}
-
-
-def page_title(found: Reproduction) -> str:
-    return f"{found.study.title}: the paper's tables and figures made again"
 
 
 def reproduction_page(
     found: Reproduction, verdicts: Sequence[JudgedClaim], figures: Sequence[Picture], sections: Mapping[str, Section]
 ) -> str:
     """The whole HTML document; `sections` are tables of all policies by phase."""
-    title = page_title(found)
+    title = f"{found.study.title}: the paper's tables and figures made again"
     parts = [
         _opening(found, title),
         _readings(found),
@@ -51,43 +50,43 @@ def reproduction_page(
 
 
 def _opening(found: Reproduction, title: str) -> str:
-    readings = '<li><a href="#readings">What the order turns on</a></li>' if reading_orders(found) else ""
+    links = {
+        **({"readings": "What the order turns on"} if readings_json(found) else {}),
+        "verdicts": "What reproduces and what does not",
+        "table-1": "Table 1",
+        "figures": "Figures",
+        "ours": "Our protocol: all policies, expected regret first",
+        "made": "How this was made",
+    }
+    listed = "".join(f'<li><a href="#{target}">{text}</a></li>' for target, text in links.items())
+    partial = "".join(f"<p>{escape(line)}</p>" for line in _partial(found))
     return (
-        f'<header><h1>{escape(title)}</h1><p class="finding"><strong>{escape(label(found))}.</strong> '
-        f"{_prose(_source(found))}</p>{_partial(found)}"
-        f'<ul>{readings}<li><a href="#verdicts">What reproduces and what does not</a></li>'
-        '<li><a href="#table-1">Table 1</a></li><li><a href="#figures">Figures</a></li>'
-        '<li><a href="#ours">Our protocol: everybody, expected regret first</a></li>'
-        '<li><a href="#made">How this was made</a></li></ul></header>'
+        f'<header><h1>{escape(title)}</h1><p class="finding"><strong>{escape(found.label)}.</strong> '
+        f"{escape(_source(found))}</p>{partial}<ul>{listed}</ul></header>"
     )
-
-
-def _prose(text: str) -> str:
-    """Escaped, with options of the command line in one piece."""
-    return re.sub(r"(--[a-z]+( N\b| FILE\.npz)?)", r"<code>\1</code>", escape(text))
 
 
 def _source(found: Reproduction) -> str:
     if found.source is None:
         return (
             f"Played on {found.study.twin}, a synthetic twin of the paper's data that comes with the package: what "
-            "follows shows the method and the sizes, not the paper's numbers. With the real data: "
-            f"neuclust reproduce {found.study.name} --data FILE.npz."
+            "follows shows the method and the sizes, not the paper's numbers. The real data, prepared as a file, takes "
+            "its place."
         )
     return f"Played on {found.source}."
 
 
-def _partial(found: Reproduction) -> str:
+def _partial(found: Reproduction) -> list[str]:
     lines = []
     if found.scale.quick:
         what = f"{found.rounds} of the paper's 1000 rounds, few seeds and few numbers of clusters"
         left_out = "".join(f"; {NAMES.get(name, name)} is left out" for name in found.scale.left_out)
         changed = "".join(f"; {key} = {value}" for key, value in found.scale.settings.items())
-        lines.append(f"A quick look: {what}{left_out}{changed}. Without --quick the whole protocol is played.")
+        lines.append(f"A quick look, not the whole protocol: {what}{left_out}{changed}.")
     if found.missing:
-        runs = "1 run is" if found.missing == 1 else f"{found.missing} runs are"
+        runs = f"{counted(found.missing, 'run')} {'is' if found.missing == 1 else 'are'}"
         lines.append(f"Not finished: {runs} missing; the same command takes them up.")
-    return "".join(f"<p>{_prose(line)}</p>" for line in lines)
+    return lines
 
 
 def _verdicts(found: Sequence[JudgedClaim]) -> str:
@@ -97,12 +96,12 @@ def _verdicts(found: Sequence[JudgedClaim]) -> str:
         f'<td class="words">{escape(each.evidence)}</td></tr>'
         for each in found
     )
+    head = heading_html("claim") + heading_html("answer", True) + heading_html("what it rests on", True)
     return (
         '<section id="verdicts"><h2>What reproduces and what does not</h2>'
         "<p>Every answer is computed from the runs of this page unless it says otherwise. “Cannot be told” means that "
         "the difference is less than two standard errors, or that there are too few seeds.</p>"
-        '<div class="wide"><table><thead><tr><th scope="col">claim</th><th scope="col" class="words">answer</th>'
-        f'<th scope="col" class="words">what it rests on</th></tr></thead><tbody>{rows}</tbody></table></div></section>'
+        f"{table_html(head, rows)}</section>"
     )
 
 
@@ -112,48 +111,35 @@ def _readings(found: Reproduction) -> str:
     if not lines:
         return ""
     prose = ("reading", "what it means")
-    head = "".join(f'<th scope="col"{_words(heading in prose)}>{escape(heading)}</th>' for heading in lines[0])
-    body = "".join(
-        "<tr>"
-        + "".join(f"<td{_words(heading in prose)}>{escape(word)}</td>" for heading, word in line.items())
-        + "</tr>"
-        for line in lines
-    )
+    head = "".join(heading_html(heading, heading in prose) for heading in lines[0])
+    body = "".join(f"<tr>{''.join(_td(word, key in prose) for key, word in line.items())}</tr>" for line in lines)
     return (
         '<section id="readings"><h2>Readings: what the order of NeUClust and CN-UCB turns on</h2>'
         "<p>Expected regret, mean ± standard error over the same seeds and the same coins.</p>"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>'
+        f"{table_html(head, body)}</section>"
     )
 
 
-def _words(prose: bool) -> str:
-    return ' class="words"' if prose else ""
+def _td(text: str, words: bool = False) -> str:
+    return f"<td{words_class(words)}>{escape(text)}</td>"
 
 
 def _table(found: Reproduction) -> str:
-    rows = table_rows(found)
-    headings = ["policy", *(heading for heading in cells(found, rows[0]) if heading not in NAMING)]
-    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in headings)
     body, group = "", ""
-    for row in rows:
+    for row in table_rows(found):
         if (now := _group(row)) != group:
-            body += f'<tr><th scope="rowgroup" colspan="{len(headings)}"><em>{escape(now)}</em></th></tr>'
+            body += f'<tr><th scope="rowgroup" colspan="{len(NOT_NAMING) + 1}"><em>{escape(now)}</em></th></tr>'
             group = now
         body += _line(cells(found, row))
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table_notes(found))
+    head = "".join(map(heading_html, ("policy", *NOT_NAMING)))
+    protocol = (
+        f"The paper's protocol: 1000 rounds, slates of 5, {found.study.runs} runs, {found.study.clusters} clusters. "
+        f"Played here: {found.rounds} rounds, slates of {found.slate_size}, {found.scale.runs} runs."
+    )
     return (
         '<section id="table-1"><h2>Table 1: regret and runtime, published and measured</h2>'
-        f"<p>{escape(_protocol(found))}</p>"
-        f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
-        f'<ul class="notes">{notes}</ul></section>'
-    )
-
-
-def _protocol(found: Reproduction) -> str:
-    study = found.study
-    return (
-        f"The paper's protocol: 1000 rounds, slates of 5, {study.runs} runs, {study.clusters} clusters. Played here: "
-        f"{found.rounds} rounds, slates of {found.slate_size}, {found.scale.runs} runs."
+        f"<p>{escape(protocol)}</p>{table_html(head, body)}"
+        f"{notes_html(notes := table_notes(found), len(notes))}</section>"
     )
 
 
@@ -161,11 +147,10 @@ def _group(row: Row) -> str:
     return "not in the paper, for scale" if row.policy in YARDSTICKS else PHASE_TITLES[row.protocol]
 
 
-def _line(words: dict[str, str]) -> str:
-    rest = [(heading, word) for heading, word in words.items() if heading not in NAMING]
-    line = "".join(f"<td>{escape(word)}</td>" for _, word in rest)
-    runs = "not run" if words["runs"] == DASH else "1 run" if words["runs"] == "1" else f"{words['runs']} runs"
+def _line(words: Mapping[str, str]) -> str:
+    runs = "not run" if words["runs"] == DASH else counted(int(words["runs"]), "run")
     small = f'<span class="small">{escape(words["settings"])}, {runs}</span>'
+    line = "".join(_td(words[heading]) for heading in NOT_NAMING)
     return f'<tr><th scope="row">{escape(words["policy"])}{small}</th>{line}</tr>'
 
 
@@ -184,45 +169,40 @@ def _ours(found: Reproduction, sections: Mapping[str, Section]) -> str:
     content = section_content(sections[OURS]) if OURS in sections else "<p>Not played yet.</p>"
     tuned = f"<h3>After tuning</h3>{section_content(sections[TUNED])}" if TUNED in sections else ""
     return (
-        f'<section id="ours"><h2>Our protocol: everybody, expected regret first</h2><p>{_prose(_budget(found))}</p>'
+        '<section id="ours"><h2>Our protocol: all policies, expected regret first</h2>'
+        f"<p>{escape(_budget(found))}</p>"
         f"{content}{tuned}{_searches(found.searches)}</section>"
     )
 
 
 def _budget(found: Reproduction) -> str:
-    """The settings everybody plays with, and why that is fair or not."""
+    """The settings of all policies, and why that is fair or not."""
     seeds = found.scale.our_seeds
     start = f"{seeds} seeds, the same for all, and the same coins. "
     tuned = [search for search in found.searches if search.phase == TUNED]
     if not tuned:
         return start + (
-            "Everybody plays its default preset: nothing was tuned for this page. --tune N gives each policy N trials "
-            "on development seeds and rounds that are not reported."
+            "Every policy plays its default preset: nothing was tuned for this page. A budget of trials would tune "
+            "each policy on development seeds and rounds that are not reported."
         )
-    trials, rounds = tuned[0].trials, tuned[0].rounds
+    on = ", ".join(map(str, tuned[0].seeds))
     return start + (
-        f"The table below is of default presets; the one after it of settings found with {trials} trials each, on "
-        f"development seeds {_listed(tuned[0].seeds)} and {rounds} later rounds, none of which are reported."
+        f"The table below is of default presets; the one after it of settings found with {tuned[0].trials} trials "
+        f"each, on development seeds {on} and {tuned[0].rounds} later rounds, none of which are reported."
     )
-
-
-def _listed(seeds: Sequence[int]) -> str:
-    return ", ".join(map(str, seeds))
 
 
 def _searches(searches: Sequence[Search]) -> str:
     if not searches:
         return ""
     rows = "".join(
-        f'<tr><th scope="row">{escape(each.policy)}</th><td class="words">{escape(PHASE_TITLES[each.phase])}</td>'
-        f'<td>{each.trials}</td><td class="words">{escape(_settings(each))}</td></tr>'
+        f'<tr><th scope="row">{escape(each.policy)}</th>{_td(PHASE_TITLES[each.phase], True)}'
+        f"{_td(str(each.trials))}{_td(_settings(each), True)}</tr>"
         for each in searches
     )
-    return (
-        '<h3>Settings that were searched for</h3><div class="wide"><table><thead><tr><th scope="col">policy</th>'
-        '<th scope="col" class="words">search</th><th scope="col">trials</th>'
-        f'<th scope="col" class="words">chosen</th></tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    columns = {"policy": False, "search": True, "trials": False, "chosen": True}
+    head = "".join(heading_html(heading, words) for heading, words in columns.items())
+    return f"<h3>Settings that were searched for</h3>{table_html(head, rows)}"
 
 
 def _settings(search: Search) -> str:
@@ -233,10 +213,9 @@ def _settings(search: Search) -> str:
 
 def _made(found: Reproduction) -> str:
     records = [run for runs in found.runs.values() for run in runs]
-    lines = "\n".join(found.commands)
     return (
         '<section id="made"><h2>How this was made</h2>'
         f"<p>Runs: {escape(run_versions(records))}. Every number of this page is in summary.json, every run in "
         f"records/runs/*.parquet, Table 1 in table1.csv, .md and .tex, the figures in figures/.</p>"
-        f"<pre>{escape(lines)}</pre><p>Made with {escape(page_versions())}.</p></section>"
+        f"<pre>{escape(chr(10).join(found.commands))}</pre><p>Made with {escape(page_versions())}.</p></section>"
     )

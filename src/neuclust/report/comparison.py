@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from neuclust.analysis.compare import METRIC, Comparison, Pair, Standing
-from neuclust.report.tables import decimals, with_error
+from neuclust.analysis.compare import METRIC, Comparison, Pair
+from neuclust.analysis.estimates import decimals, with_error
+from neuclust.report.tables import csv_text, terminal_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,30 +19,30 @@ SCHEMA = 1
 TEST = "two-sided Wilcoxon signed-rank over common seeds"
 CORRECTION = "Holm over the differences of a problem"
 INTERVAL = "BCa bootstrap of the mean paired difference, 9999 resamples, each by itself"
+CSV_COLUMNS = (
+    "env", "rounds", "slate_size", "options", "policy", "against", "seeds", "mean", "against_mean", "difference",
+    "difference_se", "low", "high", "confidence", "ratio", "p", "p_holm", "verdict",
+)  # fmt: skip
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
     """Two tables and the notes of one problem."""
-    console.print(comparison.title, markup=False, soft_wrap=True)
-    console.print(standings_table(comparison))
+    console.print(comparison.problem.description, markup=False, soft_wrap=True)
+    console.print(_standings(comparison))
     if comparison.pairs:
         console.print("Paired differences in expected regret")
-        console.print(pairs_table(comparison))
+        interval = f"{comparison.confidence * 100:g} % interval"
+        headings = ["policy", "against", "seeds", "difference", interval, "ratio", "p", "p (Holm)", "verdict"]
+        console.print(terminal_table(headings, map(_cells, comparison.pairs), ("policy", "against", "verdict")))
     for note in comparison.notes:
         console.print(note, markup=False, soft_wrap=True)
 
 
-def standings_table(comparison: Comparison) -> Table:
+def _standings(comparison: Comparison) -> Table:
     """Mean and standard error of every contender, least regret first."""
-    rows = [[one.title, str(one.seeds), with_error(one.regret)] for one in comparison.standings]
-    return _table(["policy", "seeds", "expected regret"], rows, words=1)
-
-
-def pairs_table(comparison: Comparison) -> Table:
-    """Every difference with its interval, ratio and p."""
-    interval = f"{comparison.confidence * 100:g} % interval"
-    headings = ["policy", "against", "seeds", "difference", interval, "ratio", "p", "p (Holm)", "verdict"]
-    return _table(headings, [_cells(pair) for pair in comparison.pairs], words=2)
+    named = zip(comparison.titles, comparison.problem.contenders, strict=True)
+    rows = [[title, str(len(one.runs)), with_error(one.over_seeds(METRIC))] for title, one in named]
+    return terminal_table(["policy", "seeds", "expected regret"], rows, ["policy"])
 
 
 def _cells(pair: Pair) -> list[str]:
@@ -57,43 +56,17 @@ def _cells(pair: Pair) -> list[str]:
     return [pair.title, pair.against, str(len(pair.seeds)), difference, interval, ratio, *tests, pair.verdict]
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> Table:
-    """A Rich table whose first `words` columns and verdict are text."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, heading in enumerate(headings):
-        justify: Literal["left", "right"] = "left" if place < words or heading == "verdict" else "right"
-        table.add_column(heading, justify=justify)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    return table
-
-
-CSV_COLUMNS = (
-    "env", "rounds", "slate_size", "options", "policy", "against", "seeds", "mean", "against_mean", "difference",
-    "difference_se", "low", "high", "confidence", "ratio", "p", "p_holm", "verdict",
-)  # fmt: skip
-
-
 def csv_pairs(comparisons: Sequence[Comparison]) -> str:
-    """One line a difference, with full precision; an empty cell where there is no number."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for comparison in comparisons:
-        writer.writerows(_csv_row(comparison, pair) for pair in comparison.pairs)
-    return out.getvalue()
+    """One line per difference, with full precision; an empty cell where there is no number."""
+    return csv_text([CSV_COLUMNS, *(_csv_row(each, pair) for each in comparisons for pair in each.pairs)])
 
 
 def _csv_row(comparison: Comparison, pair: Pair) -> list[object]:
     gap = (None, None) if pair.difference is None else (pair.difference.mean, pair.difference.error)
     return [
-        comparison.env, comparison.rounds, comparison.slate_size, comparison.options, pair.title, pair.against,
-        len(pair.seeds), pair.mean, pair.against_mean, *gap, *(pair.interval or (None, None)), comparison.confidence,
-        pair.ratio, pair.p, pair.corrected_p, pair.verdict,
+        *_problem_json(comparison).values(), pair.title, pair.against, len(pair.seeds), pair.mean, pair.against_mean,
+        *gap, *(pair.interval or (None, None)), comparison.confidence, pair.ratio, pair.p, pair.corrected_p,
+        pair.verdict,
     ]  # fmt: skip
 
 
@@ -112,22 +85,22 @@ def compare_document(comparisons: Sequence[Comparison]) -> str:
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
     """One problem as plain JSON values."""
+    policies = [
+        {"title": title, "policy": one.policy, "preset": one.preset, "settings": one.settings, "seeds": len(one.runs),
+         "mean": (regret := one.over_seeds(METRIC)).mean, "standard_error": regret.error}
+        for title, one in zip(comparison.titles, comparison.problem.contenders, strict=True)
+    ]  # fmt: skip
     return {
-        "env": comparison.env,
-        "rounds": comparison.rounds,
-        "slate_size": comparison.slate_size,
-        "options": comparison.options,
+        **_problem_json(comparison),
         "confidence": comparison.confidence,
-        "policies": [_standing_json(one) for one in comparison.standings],
+        "policies": policies,
         "differences": [_pair_json(pair) for pair in comparison.pairs],
         "notes": list(comparison.notes),
     }
 
 
-def _standing_json(one: Standing) -> dict[str, Any]:
-    row = asdict(one)
-    regret = row.pop("regret")
-    return row | {"mean": regret["mean"], "standard_error": regret["error"]}
+def _problem_json(comparison: Comparison) -> dict[str, Any]:
+    return {name: getattr(comparison.problem, name) for name in ("env", "rounds", "slate_size", "options")}
 
 
 def _pair_json(pair: Pair) -> dict[str, Any]:

@@ -15,44 +15,32 @@ from pathlib import Path
 from typing import Any
 
 from neuclust.analysis.claims import JudgedClaim
+from neuclust.analysis.reproduction.readings import readings_json
+from neuclust.analysis.reproduction.results import Reproduction, summary_rows
+from neuclust.analysis.reproduction.verdicts import verdicts
 from neuclust.experiment.reproduction.phases import OURS, TUNED
 from neuclust.files import write_text
-from neuclust.report.columns import Picture
-from neuclust.report.figures import save_figure
+from neuclust.report.drawing import write_picture
 from neuclust.report.folder import sections
 from neuclust.report.html import Section
-from neuclust.report.reproduction import (
-    Reproduction,
-    csv_text,
-    label,
-    latex_text,
-    markdown_text,
-    summary_rows,
-    table_notes,
-)
-from neuclust.report.reproduction_figures import paper_figures
-from neuclust.report.reproduction_page import reproduction_page
-from neuclust.report.reproduction_readings import readings_json
-from neuclust.report.reproduction_verdicts import verdicts
-from neuclust.report.vectors import small_letters, svg_text
+from neuclust.report.reproduction.figures import paper_figures
+from neuclust.report.reproduction.page import reproduction_page
+from neuclust.report.reproduction.tables import table_texts
 
 PAGE, SUMMARY, FIGURES = "index.html", "summary.json", "figures"
 SCHEMA = 1
 
 
 def write_reproduction(found: Reproduction, out: Path) -> list[Path]:
-    """Draw everything, then write it; answers what was written, the page last."""
-    answers, figures, notes = verdicts(found), paper_figures(found), table_notes(found)
-    document = reproduction_page(found, answers, figures, _sections(found))
+    """Draw everything, then write it; returns what was written, the page last."""
+    answers, figures = verdicts(found), paper_figures(found)
     texts = {
-        "table1.csv": csv_text(found),
-        "table1.md": markdown_text(found, notes),
-        "table1.tex": latex_text(found, notes),
+        **table_texts(found),
         SUMMARY: json.dumps(summary_json(found, answers), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-        PAGE: document,
+        PAGE: reproduction_page(found, answers, figures, _sections(found)),
     }
     (out / FIGURES).mkdir(parents=True, exist_ok=True)
-    drawn = [file for picture in figures for file in _write_picture(picture, out / FIGURES)]
+    drawn = [file for each in figures for file in write_picture(each.figure, out / FIGURES, each.name, "svg", "png")]
     for name, text in texts.items():
         write_text(out / name, text)
     return [*drawn, *(out / name for name in texts)]
@@ -60,17 +48,8 @@ def write_reproduction(found: Reproduction, out: Path) -> list[Path]:
 
 def _sections(found: Reproduction) -> dict[str, Section]:
     """Our protocol as any report shows it, under names of its own."""
-    return {
-        phase: replace(sections(found.runs[phase])[0], slug=phase) for phase in (OURS, TUNED) if found.runs.get(phase)
-    }
-
-
-def _write_picture(picture: Picture, folder: Path) -> Sequence[Path]:
-    svg, png = (folder / f"{picture.name}.{ending}" for ending in ("svg", "png"))
-    write_text(svg, svg_text(picture.figure))
-    with small_letters():
-        save_figure(picture.figure, png)
-    return svg, png
+    played = [phase for phase in (OURS, TUNED) if found.runs.get(phase)]
+    return {phase: replace(sections(found.runs[phase])[0], slug=phase) for phase in played}
 
 
 def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[str, Any]:
@@ -80,7 +59,7 @@ def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[st
         "study": found.study.name,
         "source": found.source or found.study.twin,
         "twin": found.source is None,
-        "label": label(found),
+        "label": found.label,
         "quick": found.scale.quick,
         "rounds": found.rounds,
         "slate_size": found.slate_size,
@@ -90,7 +69,7 @@ def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[st
         "rows": summary_rows(found),
         "readings": readings_json(found),
         "elbow": [list(point) for point in found.elbow],
-        "verdicts": [answer.to_json() for answer in answers],
+        "verdicts": [asdict(answer) for answer in answers],
         "searches": [asdict(search) | {"seeds": list(search.seeds)} for search in found.searches],
         "commands": list(found.commands),
     }
