@@ -10,7 +10,7 @@ from neuclust.analysis.estimates import Estimate, number, sentence
 from neuclust.analysis.groups import Contender, ProblemRuns, problems
 from neuclust.analysis.unpaid import unpaid_note
 from neuclust.analysis.verdicts import Judged, couples_of, judge, paired_difference, powerless_note, reading_note
-from neuclust.experiment.plan import rewards_sentence
+from neuclust.experiment.problem import rewards_sentence
 from neuclust.experiment.records import RunRecord
 
 
