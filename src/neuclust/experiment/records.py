@@ -85,14 +85,13 @@ def read_runs(path: Path) -> list[RunRecord]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(
-            f"{path}: expected a results file, could not read it ({error.strerror}); `neuclust run --out` and "
-            "`neuclust sweep` make folders of results"
+            f"{path}: expected a results file, could not read it ({error.strerror}); name another"
         ) from None
     except ValueError as error:
         raise DataError(f"{path}: expected results as JSON, got something else ({error})") from None
     if not isinstance(document, dict) or not isinstance(document.get("runs"), list):
         raise DataError(
-            f'{path}: expected {{"schema": {SCHEMA}, "runs": [...]}}; `neuclust run --json` writes such files'
+            f'{path}: expected {{"schema": {SCHEMA}, "runs": [...]}}, got something else; name a file of runs'
         )
     if document.get("schema") != SCHEMA:
         raise DataError(

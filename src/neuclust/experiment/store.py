@@ -46,9 +46,7 @@ def open_store(folder: Path, make: bool = False) -> None:
     mark = folder / MARK
     if not mark.exists():
         if not make:
-            raise DataError(
-                f"{folder}: expected a folder of records ({MARK} inside), found none; `neuclust sweep` makes it"
-            )
+            raise DataError(f"{folder}: expected a folder of records ({MARK} inside), found none; name another")
         if folder.exists() and (not folder.is_dir() or _holds_files(folder)):
             raise DataError(
                 f"{folder}: expected a new or empty folder or a store of records, found other files; name another"
@@ -178,10 +176,7 @@ def read_records(path: Path, *, on_bad: Callable[[str], None] | None = None) -> 
     if (path / MARK).exists():
         return read_store(path, on_bad=on_bad)
     if path.is_dir() and not (path / RUNS).exists():
-        raise DataError(
-            f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
-            "`neuclust run --out` and `neuclust sweep` make such folders"
-        )
+        raise DataError(f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; name another")
     found = read_runs(path / RUNS if path.is_dir() else path)
     return {f"run {place}": record for place, record in enumerate(found, start=1)}
 
