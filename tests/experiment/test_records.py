@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from example_record import EXAMPLE
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,31 +18,6 @@ CONTRACT = {
     "policy", "preset", "env", "seed", "rounds", "expected_regret", "clipped_regret", "expected_clipped_regret",
     "clipped_floor", "successes", "best_expected", "seconds", "select_seconds", "update_seconds", "curve",
 }  # fmt: skip
-
-EXAMPLE = RunRecord(
-    policy="linucb",
-    preset="default",
-    env="bump",
-    seed=3,
-    rounds=2,
-    expected_regret=0.5,
-    clipped_regret=1.0,
-    expected_clipped_regret=0.75,
-    clipped_floor=0.25,
-    successes=1.0,
-    best_expected=1.6,
-    seconds=0.1,
-    select_seconds=0.05,
-    update_seconds=0.02,
-    curve=((1, 0.25), (2, 0.5)),
-    reward_curve=((1, 0.5), (2, 1.1)),
-    rounds_asked=2,
-    slate_size=5,
-    clusters=4,
-    settings={"alpha": "0.5"},
-    problem={"slate_reward": None, "arms_per_round": 20},
-    version="0.1.0",
-)
 
 
 def rows_of(document: str) -> list[dict[str, object]]:

@@ -29,10 +29,10 @@ LOCK = ".lock"
 class Standing:
     """Which tasks a folder holds, which failed there, which are left, and how many records are of none of them."""
 
-    folder: Path
     held: tuple[Task, ...]
     failed: tuple[Task, ...]
     missing: tuple[Task, ...]
+    folder: Path
     others: int = 0  # of other settings, or of another version of the code
 
     @property
@@ -53,10 +53,10 @@ def standing(folder: Path, tasks: Sequence[Task]) -> Standing:
     held = {key for key in there & keys if flaw(folder, key) is None}
     failed = {file.stem for file in (folder / FAILURES).glob("*.json")} - there
     return Standing(
-        folder,
         tuple(task for task in tasks if task.key in held),
         tuple(task for task in tasks if task.key in failed),
         tuple(task for task in tasks if task.key not in held | failed),
+        folder,
         len(there - keys),
     )
 
