@@ -116,7 +116,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, help="seconds after which no more is waited for")
     arguments = parser.parse_args(words)
-    from neuclust.experiment.engines.engine import Failure, Unwatched
+    from neuclust.experiment.engines.engine import Failure
     from neuclust.experiment.engines.processes import ProcessEngine
     from neuclust.experiment.sinks import JsonLines, read_lines
 
@@ -127,7 +127,7 @@ def main(words: Sequence[str] | None = None) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an end by force would leave its workers playing on
     engine, done = ProcessEngine(arguments.workers), 0
     with JsonLines(arguments.out) as lines:
-        for job, row in engine.map(play, todo, Unwatched(lambda: time.monotonic() >= end)):
+        for job, row in engine.map(play, todo, lambda: time.monotonic() >= end):
             done += 1
             if isinstance(row, Failure):
                 sys.stderr.write(f"{job.match.problem} {job.match.policy} seed {job.match.seed}: {row.error}\n")

@@ -43,19 +43,23 @@ settings = { "clustering.small" = "error" }
 """  # only the first round finds that its clusters are too small
 
 
-def write_problem(folder: Path) -> Path:
-    """60 arms with 6 features and 60 rounds."""
-    generator = stream(0, "sweep problem")
+def tiny_dataset(name: str, label: str) -> ProfileDataset:
+    """60 arms with 6 features and 60 rounds, drawn from the stream of this label."""
+    generator = stream(0, label)
     rounds = generator.random((60, 6)) > 0.5
     rounds[:, 0] |= ~rounds.any(1)
-    ProfileDataset(
-        name="tiny",
+    return ProfileDataset(
+        name=name,
         arms=generator.uniform(0.5, 5.0, (60, 6)).astype(np.float32),
         rounds=rounds.astype(np.float32),
         arm_ids=np.arange(60),
         round_ids=np.arange(60),
         features=tuple("abcdef"),
-    ).save(folder / "tiny.npz")
+    )
+
+
+def write_problem(folder: Path) -> Path:
+    tiny_dataset("tiny", "sweep problem").save(folder / "tiny.npz")
     return folder / "tiny.npz"
 
 

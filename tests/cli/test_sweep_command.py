@@ -294,7 +294,7 @@ def test_the_live_table_shows_runs_under_way_and_the_whole(tmp_path: Path, probl
     screen = StringIO()
     console = Console(file=screen, force_terminal=True, highlight=False, width=160)
     view = LiveView(console, lambda: False)
-    view.begin(Standing(tmp_path, (), (), tasks), tasks)
+    view.begin(Standing((), (), tasks, tmp_path), tasks)
     for outcome in play_inline(tasks, view):
         view._rows.refresh()
         view.ended(outcome)

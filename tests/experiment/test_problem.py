@@ -20,16 +20,10 @@ from neuclust.randomness import stream
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    generator = stream(0, "plan arms")
     path = tmp_path / "small.npz"
-    ProfileDataset(
-        name="small",
-        arms=generator.uniform(0.5, 5.0, (30, 4)).astype(np.float32),
-        rounds=np.ones((40, 4), dtype=np.float32),
-        arm_ids=np.arange(30),
-        round_ids=np.arange(40),
-        features=tuple("abcd"),
-    ).save(path)
+    arms = stream(0, "plan arms").uniform(0.5, 5.0, (30, 4)).astype(np.float32)
+    rounds = np.ones((40, 4), dtype=np.float32)
+    ProfileDataset("small", arms, rounds, np.arange(30), np.arange(40), tuple("abcd")).save(path)
     return path
 
 

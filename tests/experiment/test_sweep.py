@@ -122,7 +122,7 @@ def test_a_second_sweep_plays_nothing_and_a_longer_one_only_the_rest(tmp_path: P
 def test_an_engine_that_breaks_down_keeps_what_was_done(tmp_path: Path) -> None:
     folder, tasks = tmp_path / "out", tiny_tasks(tmp_path)
 
-    def breaking(tasks: Sequence[Task], watch: Watch[Task]) -> Iterator[Outcome]:
+    def breaking(tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
         yield from play_inline(tasks[:2], watch)
         raise OSError("the building is on fire")
 

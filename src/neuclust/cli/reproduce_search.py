@@ -47,7 +47,7 @@ def _search(job: SearchJob, view: View, quiet: bool) -> Best:
 def _in_processes(jobs: Sequence[SearchJob], workers: int, view: View, quiet: bool) -> list[Best]:
     """Stopping ends the processes at once, which their journals and stores survive."""
     found: dict[Path, Best] = {}
-    for job, best in ProcessEngine(workers).map(_search_alone, jobs, Unwatched(view.stopped)):
+    for job, best in ProcessEngine(workers).map(_search_alone, jobs, view.stopped):
         if isinstance(best, Failure):
             raise best.error_of(job.plan.policy)
         found[job.folder] = best

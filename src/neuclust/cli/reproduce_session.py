@@ -42,16 +42,16 @@ ROUGH_ARMS, OTHERS, AUTHORS_TIMES = 10_168, 0.010, 3.5
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one command asks for."""
+    """The options of one command."""
 
     layout: Layout
     folder: Path
-    authors: bool
-    policies: tuple[str, ...]
-    tune: int
-    grids: int
-    retry_failed: bool
-    quiet: bool
+    authors: bool = False
+    policies: tuple[str, ...] = ()
+    tune: int = 0
+    grids: int = 0
+    retry_failed: bool = False
+    quiet: bool = False
     workers: int = 1  # searches at once; 1: in this process
 
     @property

@@ -13,7 +13,7 @@ from neuclust.errors import ConfigError
 from neuclust.experiment.problem import DEFAULT_ROUNDS, OpenProblem, Problem, open_problem
 
 Part = Literal["development", "report"]
-LABELLED = {"held_out": "tuning"}  # keeps development runs apart from reported ones wherever records meet
+LABELLED = {"held_out": "tuning"}  # keeps development runs apart from reported ones wherever records are read together
 
 
 class LaterRounds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment, takes_data
@@ -92,7 +92,7 @@ def open_problem(problem: Problem, dataset: ProfileDataset | None = None) -> Ope
     source = reward_source(problem, dataset)
     rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
     if dataset is None or takes_data(problem.env):
-        return OpenProblem(lambda seed: _from_catalogue(problem, rounds, seed, dataset), rounds, source)
+        return OpenProblem(lambda seed: _environment(problem, rounds, seed, dataset), rounds, source)
     if dataset.offers is not None:
         _refuse_simulation(problem)
     held = len(dataset.rounds)
@@ -101,34 +101,20 @@ def open_problem(problem: Problem, dataset: ProfileDataset | None = None) -> Ope
         raise ConfigError(
             f"{problem.data}: expected at most the {held} rounds it holds, got {length}; ask for fewer rounds"
         )
-    return OpenProblem(lambda seed: _from_dataset(problem, dataset, length, seed), length, source)
+    return OpenProblem(lambda seed: _environment(problem, length, seed, dataset), length, source)
 
 
-def _from_catalogue(problem: Problem, rounds: int, seed: int, dataset: ProfileDataset | None) -> SlateEnvironment:
-    return build_environment(
-        problem.env,
-        slate_size=problem.slate_size,
-        horizon=rounds,
-        seed=seed,
-        reward=problem.slate_reward,
-        arms_per_round=problem.arms_per_round,
-        start_ratings=problem.start_ratings,
-        dataset=dataset,
-    )
-
-
-def _from_dataset(problem: Problem, dataset: ProfileDataset, rounds: int, seed: int) -> SlateEnvironment:
-    text = problem.slate_reward
-    reward = None if text is None else parse_reward(text, problem.slate_size)
-    return profile_environment(
-        dataset,
-        slate_size=problem.slate_size,
-        horizon=rounds,
-        seed=seed,
-        reward=reward,
-        arms_per_round=problem.arms_per_round,
-        start_ratings=problem.start_ratings,
-    )
+def _environment(problem: Problem, rounds: int, seed: int, dataset: ProfileDataset | None) -> SlateEnvironment:
+    text, size = problem.slate_reward, problem.slate_size
+    options: dict[str, Any] = {
+        "arms_per_round": problem.arms_per_round,
+        "start_ratings": problem.start_ratings,
+        **{"slate_size": size, "horizon": rounds, "seed": seed},
+    }
+    if dataset is None or takes_data(problem.env):
+        return build_environment(problem.env, reward=text, dataset=dataset, **options)
+    reward = None if text is None else parse_reward(text, size)
+    return profile_environment(dataset, reward=reward, **options)
 
 
 def _refuse_simulation(problem: Problem) -> None:

@@ -71,7 +71,7 @@ class SuiteInputs:
 SUITE: tuple[SuiteProblem, ...] = (
     SuiteProblem(
         "ml-paper",
-        "Who spends rounds exploring where one linear score and one static slate are optimal.",
+        "Policies that explore needlessly where one linear score and one static slate are optimal.",
         "ml-paper",
         rounds=200,
         source="movielens",
@@ -104,7 +104,11 @@ SUITE: tuple[SuiteProblem, ...] = (
     SuiteProblem("missing", "Policies that learn from fragments from those that need whole feedback.", "missing"),
     SuiteProblem("turnover", "What is learned of contexts from what is learned of single arms.", "turnover"),
     SuiteProblem(
-        "many-arms", "Who finds the best few of 100,000, and how long a round takes.", "many-arms", 200, heavy=True
+        "many-arms",
+        "Policies that find the best few of 100,000 arms, and the time per round.",
+        "many-arms",
+        200,
+        heavy=True,
     ),
     SuiteProblem("long-slate", "Slates of 20: no single cluster can fill one.", "long-slate", slate_size=20),
 )
@@ -167,7 +171,7 @@ class References:
 
 
 def references(environment: SlateEnvironment, rounds: int, clusters: int = 15) -> References:
-    """What those who know the truth, and one who knows nothing, would get in the first `rounds` rounds."""
+    """Regrets of policies that know the truth, and of uniform slates, in the first `rounds` rounds."""
     named = {"top_k": "oracle", "cluster": "cluster-oracle", "uniform": "uniform"}
     policies = {
         key: build_policy(name, environment=environment, seed=environment.seed, clusters=clusters)

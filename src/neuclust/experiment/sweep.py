@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from neuclust.errors import ConfigError, why_not_written
-from neuclust.experiment.engines.engine import Engine, Outcome, RunWatch, Watch
+from neuclust.experiment.engines.engine import Engine, Outcome, Watch
 from neuclust.experiment.sinks import FAILURES, StoreSink, folder_errors
 from neuclust.experiment.store import flaw, open_store, present, set_aside, sweep_out_scratch
 from neuclust.experiment.tasks import Task
@@ -29,10 +29,10 @@ LOCK = ".lock"
 class Standing:
     """Which tasks a folder holds, which failed there, which are left, and how many records are of none of them."""
 
-    folder: Path
     held: tuple[Task, ...]
     failed: tuple[Task, ...]
     missing: tuple[Task, ...]
+    folder: Path
     others: int = 0  # of other settings, or of another version of the code
 
     @property
@@ -40,8 +40,8 @@ class Standing:
         return len(self.held) + len(self.failed) + len(self.missing)
 
 
-class SweepWatch(RunWatch, Protocol):
-    """A `RunWatch` that also sees how far the folder was at the beginning."""
+class SweepWatch(Watch, Protocol):
+    """A `Watch` that also sees how far the folder was at the beginning."""
 
     def begin(self, before: Standing, todo: Sequence[Task]) -> None: ...
 
@@ -53,10 +53,10 @@ def standing(folder: Path, tasks: Sequence[Task]) -> Standing:
     held = {key for key in there & keys if flaw(folder, key) is None}
     failed = {file.stem for file in (folder / FAILURES).glob("*.json")} - there
     return Standing(
-        folder,
         tuple(task for task in tasks if task.key in held),
         tuple(task for task in tasks if task.key in failed),
         tuple(task for task in tasks if task.key not in held | failed),
+        folder,
         len(there - keys),
     )
 
@@ -96,7 +96,7 @@ def _set_aside(folder: Path, tasks: Sequence[Task]) -> list[str]:
     return list(bad.values())
 
 
-def _iterate(engine: Engine, tasks: Sequence[Task], watch: Watch[Task]) -> Generator[Outcome, None, None]:
+def _iterate(engine: Engine, tasks: Sequence[Task], watch: Watch) -> Generator[Outcome, None, None]:
     if tasks:
         yield from engine(tasks, watch)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sweep_files import tiny_dataset
 
 from neuclust.data.dataset import ProfileDataset
 from neuclust.data.offers import Offers
@@ -29,17 +30,7 @@ ROUNDS = 12
 
 
 def small_dataset() -> ProfileDataset:
-    generator = stream(0, "tuning problem")
-    rounds = generator.random((60, 6)) > 0.5
-    rounds[:, 0] |= ~rounds.any(1)
-    return ProfileDataset(
-        name="small",
-        arms=generator.uniform(0.5, 5.0, (60, 6)).astype(np.float32),
-        rounds=rounds.astype(np.float32),
-        arm_ids=np.arange(60),
-        round_ids=np.arange(60),
-        features=tuple("abcdef"),
-    )
+    return tiny_dataset("small", "tuning problem")
 
 
 @pytest.fixture(scope="module")

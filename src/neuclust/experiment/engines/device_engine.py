@@ -20,7 +20,7 @@ class DeviceEngine:
 
     device: str = "cpu"
 
-    def play(self, tasks: Sequence[Task], watch: Watch[Task]) -> Iterator[Outcome]:
+    def play(self, tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
         usable_device(self.device)
         lengths = dict.fromkeys((task.problem, task.rounds) for task in tasks)
         groups = [[task for task in tasks if (task.problem, task.rounds) == length] for length in lengths]

@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from neuclust.core import Policy
 from neuclust.errors import ConfigError, NeuclustError, StateError, one_of, plain_warnings
@@ -22,8 +22,6 @@ from neuclust.experiment.tasks import Hooks, Task, play_task
 
 ENGINES = ("processes", "inline", "ray", "device")
 ALIASES = {"process": "processes"}  # the name until 0.1
-
-J_contra = TypeVar("J_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,47 +76,33 @@ class Progress(NamedTuple):
         return cls(tally.rounds, tally.expected_regret, tally.successes)
 
 
-class Watch(Protocol[J_contra]):
-    """Sees how jobs go and decides when to stop."""
+class Watch(Protocol):
+    """Sees how runs go, and decides when to stop."""
 
-    def started(self, task: J_contra) -> None: ...
+    def started(self, task: Task) -> None: ...
 
-    def played(self, task: J_contra, progress: Progress) -> None: ...
-
-    def stopped(self) -> bool: ...
-
-
-class RunWatch(Watch[Task], Protocol):
-    """A `Watch` of runs that also sees their outcomes and shows sentences."""
+    def played(self, task: Task, progress: Progress) -> None: ...
 
     def ended(self, outcome: Outcome) -> None: ...
 
     def say(self, text: str) -> None: ...
 
+    def stopped(self) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Unwatched:
-    """A `Watch` that shows nothing and stops when `stop` says so."""
+    """A `Watch` that shows nothing and stops when `stopped` says so."""
 
-    stop: Callable[[], bool] = bool  # bool() is False
+    stopped: Callable[[], bool] = bool  # bool() is False
 
-    def started(self, task: object) -> None:
-        """Nothing is shown."""
+    def started(self, *_: object) -> None:
+        """Nothing is shown, nor by the methods below."""
 
-    def played(self, task: object, progress: Progress) -> None:
-        """Nothing is shown."""
-
-    def stopped(self) -> bool:
-        return self.stop()
-
-    def ended(self, outcome: Outcome) -> None:
-        """Nothing is shown."""
-
-    def say(self, text: str) -> None:
-        """Nothing is shown."""
+    played = ended = say = started
 
 
-Engine = Callable[[Sequence[Task], Watch[Task]], Iterator[Outcome]]
+Engine = Callable[[Sequence[Task], Watch], Iterator[Outcome]]
 
 
 def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
@@ -163,7 +147,7 @@ def play(
     *,
     workers: int | None = None,
     on_failure: Callable[[Outcome], None] | None = None,
-    watch: Watch[Task] | None = None,
+    watch: Watch | None = None,
 ) -> Iterator[RunRecord]:
     """Play tasks and yield their records as they end.
 
@@ -190,7 +174,7 @@ class InlineEngine:
     on_policy: Callable[[Policy], None] | None = None
     titled: bool = True
 
-    def play(self, tasks: Sequence[Task], watch: Watch[Task]) -> Iterator[Outcome]:
+    def play(self, tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
         for task in tasks:
             if watch.stopped():
                 return

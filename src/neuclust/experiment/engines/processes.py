@@ -52,16 +52,18 @@ class ProcessEngine:
     workers: int
     runs_per_worker: int = RUNS_PER_WORKER
 
-    def play(self, tasks: Sequence[Task], watch: Watch[Task]) -> Iterator[Outcome]:
-        for task, result in self.map(_play, tasks, watch):
-            yield Outcome(task, result)
+    def play(self, tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
+        pool = _Pool(_play, tasks, watch.started, watch.played)
+        yield from (Outcome(task, result) for task, result in self._results(pool, watch.stopped))
 
-    def map(self, work: Work[J, R], jobs: Sequence[J], watch: Watch[J]) -> Iterator[tuple[J, R | Failure]]:
+    def map(self, work: Work[J, R], jobs: Sequence[J], stopped: Callable[[], bool]) -> Iterator[tuple[J, R | Failure]]:
         """Each job with what `work` returned for it, in the order they end; closing the iteration ends the workers."""
-        pool = _Pool(work, jobs, watch, self.runs_per_worker)
+        return self._results(_Pool(work, jobs), stopped)
+
+    def _results(self, pool: _Pool[J, R], stopped: Callable[[], bool]) -> Iterator[tuple[J, R | Failure]]:
         try:
-            pool.start(min(self.workers, len(jobs)))
-            while pool.busy and not watch.stopped():
+            pool.start(self.workers, self.runs_per_worker)
+            while pool.busy and not stopped():
                 # The next runs begin before the caller writes the last ones down.
                 yield from pool.step()
         finally:
@@ -76,8 +78,15 @@ def _play(task: Task, on_progress: OnProgress) -> RunRecord | Failure:
 class _Pool(Generic[J, R]):
     """The workers, the jobs that wait by their places, and how often each was tried."""
 
-    def __init__(self, work: Work[J, R], jobs: Sequence[J], watch: Watch[J], jobs_per_worker: int) -> None:
-        self._work, self._jobs, self._watch, self._jobs_per_worker = work, jobs, watch, jobs_per_worker
+    def __init__(
+        self,
+        work: Work[J, R],
+        jobs: Sequence[J],
+        on_start: Callable[[J], None] = lambda _: None,
+        on_progress: Callable[[J, Progress], None] = lambda *_: None,
+    ) -> None:
+        self._work, self._jobs, self._on_start, self._on_progress = work, jobs, on_start, on_progress
+        self._jobs_per_worker = RUNS_PER_WORKER
         self._waiting = deque(range(len(jobs)))
         self._workers: list[_Worker] = []
         self._tries = [0] * len(jobs)
@@ -87,8 +96,13 @@ class _Pool(Generic[J, R]):
     def busy(self) -> bool:
         return bool(self._waiting) or any(worker.job is not None for worker in self._workers)
 
-    def start(self, count: int) -> None:
-        self._workers += [_start_worker(self._work) for _ in range(count)]
+    def start(self, workers: int, jobs_per_worker: int) -> None:
+        self._jobs_per_worker = jobs_per_worker
+        for _ in self._jobs[:workers]:
+            self._add()
+
+    def _add(self) -> None:
+        self._workers.append(_start_worker(self._work))
 
     def stop(self) -> None:
         for worker in list(self._workers):
@@ -111,7 +125,7 @@ class _Pool(Generic[J, R]):
     def _receive(self, worker: _Worker, word: str, content: Any) -> list[tuple[J, R | Failure]]:
         place = worker.job
         if word == "progress" and place is not None:
-            self._watch.played(self._jobs[place], content)
+            self._on_progress(self._jobs[place], content)
             return []
         ended = [] if word == "ready" or place is None else [(self._jobs[place], content)]
         worker.ready, worker.job, self._false_starts = True, None, 0
@@ -124,11 +138,11 @@ class _Pool(Generic[J, R]):
             return
         if worker.jobs >= self._jobs_per_worker:
             self._remove(worker)
-            self.start(1)
+            self._add()
             return
         worker.job = self._waiting.popleft()
         self._tries[worker.job] += 1
-        self._watch.started(self._jobs[worker.job])
+        self._on_start(self._jobs[worker.job])
         with suppress(OSError):  # a dead worker is found when its pipe is next read
             worker.pipe.send(self._jobs[worker.job])
 
@@ -151,7 +165,7 @@ class _Pool(Generic[J, R]):
             failure = Failure(f"the worker process died {ATTEMPTS} times, last with {_ending(code)}")
             ended = [(self._jobs[worker.job], failure)]
         if self._waiting:
-            self.start(1)
+            self._add()
         return ended
 
     def _remove(self, worker: _Worker) -> None:

@@ -35,7 +35,7 @@ class RayEngine:
     workers: int | None = None
     address: str | None = None
 
-    def play(self, tasks: Sequence[Task], watch: Watch[Task]) -> Iterator[Outcome]:
+    def play(self, tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
         import ray
 
         with _connected(self.workers, self.address):
@@ -50,9 +50,7 @@ class RayEngine:
             yield from _played(send, deque(tasks), self.workers, watch)
 
 
-def _played(
-    send: Callable[[Task], Any], waiting: deque[Task], workers: int | None, watch: Watch[Task]
-) -> Iterator[Outcome]:
+def _played(send: Callable[[Task], Any], waiting: deque[Task], workers: int | None, watch: Watch) -> Iterator[Outcome]:
     """Keep the cluster's cores busy and no more than that waiting; yield runs as they end."""
     import ray
 

@@ -47,7 +47,7 @@ class Reading:
     preset: str
     words: str
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    starts_at_zero: bool = True  # f(·; θ_0) = 0, as the paper's analysis asks
+    starts_at_zero: bool = True  # f(·; θ_0) = 0, as the paper's analysis requires
 
 
 _READINGS = (
@@ -116,7 +116,7 @@ def quick_scale(study: Study) -> Scale:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of the reproduction: who plays what, under a name that stands in the results."""
+    """A part of the reproduction: its tasks, under a name that stands in the results."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -196,7 +196,7 @@ def paper_preset(policy: str, study: Study) -> str:
 
 
 def phases(layout: Layout, *, authors: bool = False, policies: Sequence[str] = ()) -> list[Phase]:
-    """The parts that need no tuning; `policies` restricts ours, which is everybody otherwise."""
+    """The parts that need no tuning; `policies` restricts ours, all there are otherwise."""
     found = [_paper(layout), _readings(layout), _ours(layout, policies), _clusters(layout)]
     return [*found, _authors(layout)] if authors else found
 
@@ -221,7 +221,7 @@ def _readings(layout: Layout) -> Phase:
 
 
 def our_policies(layout: Layout, policies: Sequence[str] = ()) -> list[str]:
-    """Those asked for, or everybody there is."""
+    """Those asked for, or all there are."""
     for name in policies:
         policy_spec(name)
     return [name for name in policies or POLICIES if name not in layout.scale.left_out]

@@ -23,7 +23,7 @@ from typing import Any
 
 from neuclust.errors import ConfigError, writing
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.engines.engine import InlineEngine, RunWatch
+from neuclust.experiment.engines.engine import InlineEngine, Watch
 from neuclust.experiment.held_out import Part, Split
 from neuclust.experiment.problem import Problem
 from neuclust.experiment.records import RunRecord
@@ -81,7 +81,7 @@ class Tuning:
 class KeptRuns:
     """Runs of one part by key, in memory and in a store where there is a folder: none is played twice."""
 
-    def __init__(self, folder: Path | None, watch: RunWatch) -> None:
+    def __init__(self, folder: Path | None, watch: Watch) -> None:
         self._folder, self._watch, self._kept = folder, watch, dict[str, RunRecord]()
         if folder is not None:
             open_store(folder, make=True)
@@ -135,7 +135,7 @@ class Question:
 
 
 def tune(
-    plan: TuningPlan, split: Split, folder: Path | None, watch: RunWatch, on_trial: Callable[[TrialResult], None]
+    plan: TuningPlan, split: Split, folder: Path | None, watch: Watch, on_trial: Callable[[TrialResult], None]
 ) -> Tuning:
     """Spend the budget, then report; with a folder a second call goes on where the first was stopped."""
     first = plan.tune_seeds[0]
