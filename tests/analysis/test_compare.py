@@ -6,7 +6,6 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -16,7 +15,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from neuclust.report.compare_tables import CSV_COLUMNS, compare_document, csv_pairs
+from invented_records import MakeRecord
 from scipy.stats import rankdata
 
 from neuclust.analysis.compare import Comparison, compare
@@ -25,8 +24,7 @@ from neuclust.errors import ConfigError, DataError
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.store import open_store, read_store, write_run
 from neuclust.randomness import stream
-
-MakeRecord = Callable[..., RunRecord]
+from neuclust.report.comparison import CSV_COLUMNS, compare_document, csv_pairs
 
 
 def enumerated_p(gaps: list[float]) -> float:
@@ -152,7 +150,7 @@ def test_differences_are_paired_and_judged(ten_seeds: list[RunRecord]) -> None:
     assert "Holm's correction over the 3 differences" in text
     assert "no difference shown (which does not show that they are equal): a and c" in text
     assert "told the truth beforehand: oracle" in text
-    assert [one.title for one in found.standings] == ["oracle", "c", "a", "b"]
+    assert list(found.titles) == ["oracle", "c", "a", "b"]
 
 
 def test_a_baseline_takes_the_other_pairs_out_of_the_family(ten_seeds: list[RunRecord]) -> None:
@@ -213,7 +211,7 @@ def test_settings_of_the_same_short_name_stay_apart(record: MakeRecord) -> None:
         for seed in range(3)
         for place, owner in enumerate(("arms", "slate"))
     ]
-    assert [one.title for one in only(compare(runs)).standings] == [
+    assert list(only(compare(runs)).titles) == [
         "a default (arms.step=1e-3)",
         "a default (slate.step=1e-3)",
     ]
@@ -227,13 +225,13 @@ def test_repeated_seeds_are_pointed_out(record: MakeRecord) -> None:
 def test_problems_are_compared_apart(record: MakeRecord, ten_seeds: list[RunRecord]) -> None:
     other = [record(name, seed, 1.0 + seed, env="other") for seed in range(3) for name in ("a", "z")]
     found = compare(ten_seeds + other, baseline="b")
-    assert [(one.env, len(one.pairs)) for one in found] == [("bump", 2), ("other", 0)]
+    assert [(one.problem.env, len(one.pairs)) for one in found] == [("bump", 2), ("other", 0)]
     assert "b has not run on this problem" in found[1].notes[0]
 
 
 @pytest.mark.parametrize("confidence", [0.0, 0.3, 1.0, float("nan")])
 def test_impossible_confidence_and_nothing_to_compare_are_refused(record: MakeRecord, confidence: float) -> None:
-    with pytest.raises(ConfigError, match="--confidence"):
+    with pytest.raises(ConfigError, match="^confidence: "):
         compare([record("a", 0, 1.0)], confidence=confidence)
     with pytest.raises(DataError, match="got none"):
         compare([])

@@ -271,7 +271,7 @@ def test_bad_ratings_are_named_by_line(name: str, tmp_path: Path) -> None:
 
 def test_bad_rows_past_the_allowance_stop_the_work(tmp_path: Path) -> None:
     spoilt = RATINGS + "7,99,4.0,1\n7,98,4.0,1\n7,97,4.0,1\n"
-    with pytest.raises(DataError, match=r"ratings\.csv:9: .*bad row 3, --skip-bad allows 2"):
+    with pytest.raises(DataError, match=r"ratings\.csv:9: .*bad row 3, skip_bad is 2"):
         prepare(tmp_path, spoilt, options=replace(EVERYTHING, skip_bad=2))
 
 
@@ -363,7 +363,7 @@ def attack(tmp_path: Path, tried: int) -> tuple[int, int, int]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(movielens_files, "_parse_fast", lambda *_: None)
             assert outcome(files, options) == fast, spoilt.read_bytes()
-        skipped = fast[0] == "read" and fast[1][0].bad_rows  # type: ignore[index]
+        skipped = fast[0] == "read" and fast[1][0].bad_rows
         counts["said" if skipped else fast[0]] += 1
     return counts["refused"], counts["said"], counts["read"]
 

@@ -273,7 +273,7 @@ def test_blank_lines_do_not_shift_the_numbers(tmp_path: Path) -> None:
 
 def test_options_that_cannot_work_are_refused() -> None:
     with pytest.raises(ConfigError, match="fixed or authors"):
-        YelpOptions(user_vector="mine")  # type: ignore[arg-type]
+        YelpOptions(user_vector=wrong)
     with pytest.raises(ConfigError, match="later than --after"):
         YelpOptions(after=10, before=10)
     with pytest.raises(ConfigError, match="rounds of 1 or more"):

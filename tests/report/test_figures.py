@@ -12,22 +12,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from invented_records import MakeRecord
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
 from neuclust.errors import ConfigError
 from neuclust.experiment.records import RunRecord
-from neuclust.report.figures import (
-    clipped_figure,
-    needs_log_axis,
-    regret_figure,
-    reward_figure,
-    save_figure,
-    spread_out,
-)
+from neuclust.report.drawing import needs_log_axis, save_figure
+from neuclust.report.figures import clipped_figure, regret_figure, reward_figure, spread_out
 
-MakeRecord = Callable[..., RunRecord]
 FIGURES = (regret_figure, reward_figure, clipped_figure)
 
 
