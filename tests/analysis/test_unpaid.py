@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from invented_records import MakeRecord
 
@@ -41,7 +43,12 @@ def test_only_a_reward_no_slate_reaches_is_warned_about(
 
 
 def test_the_reward_that_was_asked_for_is_named(record: MakeRecord) -> None:
-    empty = {"best_expected": 0.0, "successes": 0.0, "arm_successes": 3.0, "problem": {"slate_reward": "product"}}
+    empty: dict[str, Any] = {
+        "best_expected": 0.0,
+        "successes": 0.0,
+        "arm_successes": 3.0,
+        "problem": {"slate_reward": "product"},
+    }
     assert "under the slate reward product" in unpaid_notes([record("a", 0, 0.0, **empty)])[0]
 
 

@@ -73,9 +73,9 @@ def page_of(records: list[RunRecord], *failures: Failure, title: str = "Results"
     return page(title, sections(records), failures, made)
 
 
-def page_on_disk(folder: Path, *content: Any, **more: str) -> Path:
+def page_on_disk(folder: Path, records: list[RunRecord], *failures: Failure, title: str = "Results") -> Path:
     file = folder / "page.html"
-    file.write_text(page_of(*content, **more), encoding="utf-8")
+    file.write_text(page_of(records, *failures, title=title), encoding="utf-8")
     return file
 
 
@@ -217,7 +217,7 @@ def test_log_axes_show_numbers_and_no_markup(record: MakeRecord) -> None:
 
 def test_the_floor_is_a_dashed_line_in_its_place(record: MakeRecord) -> None:
     (problem,) = problems(some_runs(record))
-    (axes,) = next(picture.figure for picture in pictures(problem) if picture.name == "clipped").axes
+    axes: Any = next(picture.figure for picture in pictures(problem) if picture.name == "clipped").axes[0]
     (floor,) = [line for line in axes.lines if list(line.get_xdata()) == [16.0, 16.0]]
     assert floor.get_linestyle() == "--"
     assert [text.get_text() for text in axes.texts] == ["floor 16.00, on average"]
