@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,7 +143,7 @@ def test_what_cannot_be_inspected_is_refused() -> None:
 
 
 def test_pictures_show_what_they_claim(found: Inspection) -> None:
-    drawn = figures(found)
+    drawn: Any = figures(found)
     assert set(drawn) == {"rewards", "elbow", "clusters"}
     line = drawn["elbow"].axes[0].lines[0].get_xydata()
     assert line.tolist() == [list(map(float, point)) for point in found.clusters.elbow]
@@ -178,7 +179,8 @@ def test_a_replay_is_valued_in_hindsight() -> None:
     assert any(sentence.startswith("Real feedback: 15 to 17 arms per round") for sentence in sentences(found))
     assert any(sentence.startswith("One order of the arms loses 0.000") for sentence in sentences(found))
     assert record(found)["arms_offered"] == (15, 16.0, 17)
-    legend = [text.get_text() for text in figures(found)["rewards"].axes[1].get_legend().get_texts()]
+    drawn: Any = figures(found)
+    legend = [text.get_text() for text in drawn["rewards"].axes[1].get_legend().get_texts()]
     assert any(text.startswith("one order of the arms") for text in legend)
     with pytest.raises(ConfigError, match="slates of 1 to 15 arms, got 50 and 16"):
         inspect(dataset, rounds=50, slate_size=16)

@@ -78,7 +78,7 @@ def test_clicks_under_a_threshold_are_warned_about(command: Command, call: Comma
     assert json.loads(answer.out)["runs"][1]["arm_successes"] == ROUNDS
     assert answer.err.startswith("warning: clicks: hardly any slate can be paid: the best ones earn 0 per round under")
     assert "the default slate reward, threshold:0.8" in answer.err
-    assert "--slate-reward mean or at-least-one" in answer.err
+    assert "the slate rewards mean and at-least-one pay for fewer" in answer.err
     for reward in ("mean", "at-least-one"):
         assert call(*order, "--slate-reward", reward).err == ""
 
