@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuclust.data.dataset import load_dataset
-    from neuclust.environments.catalogue import build_environment
+    from neuclust.environments.catalogue import build_environment, register_environment
     from neuclust.environments.profiles import profile_environment
-    from neuclust.registry import build_policy
+    from neuclust.registry import build_policy, register_policy
     from neuclust.registry import load_policy as load
 
 __version__ = "0.1.0"
-__all__ = ["build_environment", "build_policy", "load", "load_dataset", "profile_environment"]
+__all__ = [
+    "build_environment",
+    "build_policy",
+    "load",
+    "load_dataset",
+    "profile_environment",
+    "register_environment",
+    "register_policy",
+]
 
 _HOMES = {
     "build_environment": ("neuclust.environments.catalogue", "build_environment"),
@@ -24,6 +32,8 @@ _HOMES = {
     "load": ("neuclust.registry", "load_policy"),
     "load_dataset": ("neuclust.data.dataset", "load_dataset"),
     "profile_environment": ("neuclust.environments.profiles", "profile_environment"),
+    "register_environment": ("neuclust.environments.catalogue", "register_environment"),
+    "register_policy": ("neuclust.registry", "register_policy"),
 }
 
 

@@ -4,7 +4,7 @@ import torch
 
 from neuclust.core import Slate
 from neuclust.environments.catalogue import ENVIRONMENTS, build_environment
-from neuclust.environments.rewards import mean
+from neuclust.environments.rewards import SlateReward, mean
 from neuclust.errors import ConfigError
 
 
@@ -18,7 +18,7 @@ def test_lists_each_problem_with_a_summary() -> None:
 def test_each_problem_plays(name: str) -> None:
     problem = build_environment(name, slate_size=4, horizon=30, seed=2)
     assert (problem.name, problem.horizon, problem.slate_size) == (name, 30, 4)
-    assert problem.structured is not None or problem.reward.name == "threshold:0.8"
+    assert not isinstance(problem.pays, SlateReward) or problem.pays.name == "threshold:0.8"
     for t in (1, 30):
         r = problem.round(t)
         slate = Slate(torch.arange(4), torch.zeros(4), torch.zeros(4))
@@ -86,7 +86,7 @@ def test_a_name_like_no_other_is_answered_with_all_of_them() -> None:
 
 
 def test_replay_is_no_name_but_a_file_and_the_answer_says_how_to_make_it() -> None:
-    with pytest.raises(ConfigError, match=r"neuclust data prepare replay .*neuclust run --data"):
+    with pytest.raises(ConfigError, match=r"environment: replay .* needs a prepared file"):
         build_environment("replay", slate_size=5, horizon=5, seed=0)
 
 

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +10,12 @@ from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.twin import movielens_twin
 from neuclust.environments.catalogue import build_environment
+from neuclust.environments.dealing import Simulated
 from neuclust.environments.movielens import (
     LARGEST_MEAN,
     MOVIELENS_PROBLEMS,
     SMALLEST_SPREAD,
+    HiddenTaste,
     dealt_movies,
     ml_ideal,
     ml_quadratic,
@@ -20,6 +23,7 @@ from neuclust.environments.movielens import (
     unit_contexts,
     varied_users,
 )
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -28,6 +32,12 @@ SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA", Path(__file__).parents[3] /
 @pytest.fixture(scope="module")
 def twin() -> ProfileDataset:
     return movielens_twin(n_users=2000, n_rounds=300)
+
+
+def hidden_taste(problem: SlateEnvironment) -> HiddenTaste:
+    assert isinstance(problem.rounds, Simulated)
+    assert isinstance(problem.rounds.means_of, HiddenTaste)
+    return problem.rounds.means_of
 
 
 @pytest.mark.parametrize("name", list(MOVIELENS_PROBLEMS))
@@ -77,9 +87,9 @@ def test_volatile_profiles_are_centred_on_three(twin: ProfileDataset) -> None:
 def test_the_ideal_point_is_the_best_place_to_be(twin: ProfileDataset) -> None:
     problem = ml_ideal(twin, seed=4, horizon=40, arms_per_round=None)
     r = problem.round(1)
-    truth = problem._means_of
+    truth = hidden_taste(problem)
     asked = torch.nonzero(r.query).flatten()
-    away = (r.profiles[:, asked] - truth.ideal[asked]).square().mean(1)
+    away = (r.profiles[:, asked] - truth.hidden[asked]).square().mean(1)
     assert torch.equal(torch.argsort(away)[:5].sort().values, problem.best_positions(r).sort().values)
     assert float(problem.means(r).max()) <= 0.95
 
@@ -91,8 +101,8 @@ def test_quadratic_contexts_have_length_one_and_both_ends_pay(twin: ProfileDatas
         lengths = r.contexts.norm(dim=1)
         assert bool(((lengths - 1).abs() < 1e-9).logical_or(lengths == 0).all())
         assert int(r.query.sum()) >= 2
-    truth = problem._means_of
-    mirrored = type(truth)(-truth.profiles, truth.direction)
+    truth = hidden_taste(problem)
+    mirrored = replace(truth, profiles=-truth.profiles)
     assert torch.allclose(mirrored(None, r.query), truth(None, r.query))
     assert float(problem.means(r).max()) > 0.8
 

@@ -4,7 +4,7 @@ from small_problems import random_round, slate_of
 from neuclust.core import Feedback, Round, Slate
 from neuclust.environments.beyond import delayed, missing
 from neuclust.environments.synthetic import clusters
-from neuclust.experiment.delayed_feedback import Mail
+from neuclust.experiment.delayed_feedback import DelayedFeedback
 from neuclust.experiment.run import RunLabel, run
 from neuclust.registry import build_policy
 
@@ -23,15 +23,15 @@ class Listener:
         self.heard.append((round.t, self.now))
 
 
-def test_parcels_come_when_they_are_due_and_in_order() -> None:
-    mail = Mail()
-    parcels = [(random_round(t, 3, 2, 1), slate_of(0), Feedback(torch.zeros(1), torch.zeros(()))) for t in range(3)]
-    mail.send(parcels[0], 5)
-    mail.send(parcels[1], None)
-    mail.send(parcels[2], 5)
-    assert list(mail.delivered(4)) == []
-    assert [parcel[0].t for parcel in mail.delivered(5)] == [0, 2]
-    assert list(mail.delivered(5)) == []
+def test_updates_are_due_in_their_round_and_in_the_order_of_play() -> None:
+    pending = DelayedFeedback()
+    updates = [(random_round(t, 3, 2, 1), slate_of(0), Feedback(torch.zeros(1), torch.zeros(()))) for t in range(5)]
+    for update, due in zip(updates, (5, None, 5, 7, 6), strict=True):
+        pending.add(update, due)
+    assert list(pending.due(4)) == []
+    assert [update[0].t for update in pending.due(5)] == [0, 2]
+    assert list(pending.due(5)) == []
+    assert [update[0].t for update in pending.due(9)] == [4, 3]
 
 
 def test_the_loop_updates_when_feedback_arrives() -> None:

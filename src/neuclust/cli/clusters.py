@@ -62,6 +62,10 @@ def _profiles(env: str | None, data: Path | None, seed: int) -> tuple[str, Tenso
         dataset = load_dataset(data)
         return dataset.name, torch.from_numpy(dataset.arms)
     from neuclust.environments.catalogue import build_environment
+    from neuclust.environments.problem import HasArms
 
     assert env is not None  # one of the two is given
-    return env, build_environment(env, slate_size=1, horizon=1, seed=seed).profiles
+    environment = build_environment(env, slate_size=1, horizon=1, seed=seed)
+    if not isinstance(environment, HasArms):
+        raise ConfigError("expected a problem that shows all its arms (arm_ids and profiles)", field="env")
+    return env, environment.profiles

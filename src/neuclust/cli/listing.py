@@ -15,20 +15,20 @@ def policies(
     ] = None,
 ) -> None:
     """List the policies and their presets, or the settings of one."""
-    from neuclust.registry import POLICIES
+    from neuclust.registry import policies as known
 
     if name is not None:
         _settings(name)
         return
-    rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in POLICIES.values()]
+    rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in known().values()]
     _print_rows(("policy", "what it does", "presets"), rows)
 
 
 def _settings(name: str) -> None:
     from neuclust.configuration import entries
-    from neuclust.registry import policy_config
+    from neuclust.registry import policy_config, split_name
 
-    policy, _, preset = name.partition(":")
+    policy, preset = split_name(name)
     values = entries(policy_config(policy, preset or "default"))
     _print_rows(("setting", "value"), [(key, _shown(value)) for key, value in values.items()])
 
@@ -41,10 +41,10 @@ def _shown(value: object) -> str:
 
 
 def envs() -> None:
-    """List the built-in problems."""
-    from neuclust.environments.catalogue import ENVIRONMENTS
+    """List the problems that can be named."""
+    from neuclust.environments.catalogue import environments
 
-    _print_rows(("problem", "what it is"), [(spec.name, spec.summary) for spec in ENVIRONMENTS.values()])
+    _print_rows(("problem", "what it is"), [(spec.name, spec.summary) for spec in environments().values()])
 
 
 def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

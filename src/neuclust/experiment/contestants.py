@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neuclust.core import Policy
+from neuclust.environments.problem import HasArms
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.registry import build_policy, policy_config
@@ -35,7 +37,7 @@ class Contestant:
     def check(self, environment: SlateEnvironment) -> None:
         """Refuse what cannot work on this problem, without building anything."""
         clustering = self.clustering
-        arms = environment.n_arms
+        arms = len(environment.arm_ids) if isinstance(environment, HasArms) else math.inf
         if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
             raise ConfigError(
                 f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment, takes_data
@@ -130,7 +130,7 @@ def open_problem(
 def _from_catalogue(
     problem: Problem, rounds: int, seed: int, dataset: ProfileDataset | None = None
 ) -> SlateEnvironment:
-    return build_environment(
+    environment = build_environment(
         problem.env,
         slate_size=problem.slate_size,
         horizon=rounds,
@@ -140,6 +140,7 @@ def _from_catalogue(
         start_ratings=problem.start_ratings,
         dataset=dataset,
     )
+    return cast("SlateEnvironment", environment)  # or another kind, for a name from outside
 
 
 def _from_dataset(problem: Problem, dataset: ProfileDataset, rounds: int, seed: int) -> SlateEnvironment:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from neuclust.core import Feedback, Round, Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
-from neuclust.environments.slates import RoundScore, SlateEnvironment
+from neuclust.environments.problem import RoundScore
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.plan import DEFAULT_ROUNDS, Problem, RewardSource, open_problem, reward_source
 
@@ -18,7 +19,7 @@ class LaterRounds:
 
     def __init__(self, environment: SlateEnvironment, skipped: int) -> None:
         self.environment, self._skipped = environment, skipped
-        self.name, self.slate_size = environment.name, environment.slate_size
+        self.name, self.dim, self.slate_size = environment.name, environment.dim, environment.slate_size
         self.horizon = environment.horizon - skipped
 
     def round(self, t: int) -> Round:
