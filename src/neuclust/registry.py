@@ -14,8 +14,8 @@ from neuclust.configuration import from_mapping, with_setting
 from neuclust.core import Policy
 from neuclust.environments import catalogue
 from neuclust.errors import ConfigError, NeuclustError, SaveError, StateError, suggestion
+from neuclust.extensions import Registration as Registration  # executors import it from here
 from neuclust.extensions import (
-    Registration,
     Registry,
     file_hash_of,
     first_sentence,

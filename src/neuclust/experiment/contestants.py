@@ -10,7 +10,7 @@ from neuclust.core import Policy
 from neuclust.environments.problem import HasArms
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.registry import build_policy, policy_config
+from neuclust.registry import build_policy, policy_config, split_name
 from neuclust.slates.clustering import ClusteringConfig
 
 
@@ -67,10 +67,10 @@ def parse_contestants(
     A setting with a policy's name before the dot is for that policy alone; any other is for all of them.
     """
     pairs = [_split_setting(text) for text in settings]
-    policies = {name.partition(":")[0] for name in names}
+    policies = {split_name(name)[0] for name in names}
     contestants = []
     for name in names:
-        policy, _, own_preset = name.partition(":")
+        policy, own_preset = split_name(name)
         chosen = _settings_of(policy, pairs, policies)
         contestants.append(Contestant(policy, own_preset or preset, clusters, chosen))
     _refuse_twins(contestants)
