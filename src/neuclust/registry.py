@@ -170,7 +170,7 @@ def _spec_of(
         raise ConfigError(
             f"{name}: expected a policy class with {', '.join(VERBS)}, got one without {', '.join(missing)}"
         )
-    kind = config or get_type_hints(vars(policy).get("__init__", type)).get("config")
+    kind = config or get_type_hints(cast("Any", policy).__init__).get("config")
     if not isinstance(kind, type) or not is_dataclass(kind) or not cast("Any", kind).__dataclass_params__.frozen:
         raise ConfigError(f"{name}: expected a frozen dataclass as configuration, got {kind!r:.100}; give config=")
     known = dict(presets or getattr(policy, "presets", {}))
@@ -218,7 +218,7 @@ def adopt(registrations: Sequence[Registration]) -> None:
 def source_hash(name: str) -> str | None:
     """SHA-256 of the module of a policy or problem from outside; None for what neuclust ships, whose code is hashed."""
     specs = (_REGISTRY.outside(name), catalogue.outside_spec(name))
-    hashes = [file_hash_of(spec.source) for spec in specs if spec is not None]
+    hashes = sorted({file_hash_of(spec.source) for spec in specs if spec is not None})
     return hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else None
 
 
