@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -45,12 +44,11 @@ def circus(spec: ProblemSpec) -> Environment:
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registrations of one test do not reach another."""
     for known in (registry._REGISTRY, catalogue._REGISTRY):
         monkeypatch.setattr(known, "registered", {})
         monkeypatch.setattr(known, "_read", True)
-    yield
 
 
 def announce(monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:
