@@ -6,13 +6,14 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Policy, Round, Slate
+from neuclust.environments.catalogue import build_environment
 from neuclust.environments.dealing import Arms, Simulated
 from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.profiles import TanhAffinity
@@ -21,6 +22,7 @@ from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
 from neuclust.randomness import stream
 
+T = TypeVar("T")
 PATHS = ("compiled", "library")  # loops compiled by Numba, and the plain ones of machines without it
 
 
@@ -80,6 +82,19 @@ def small_environment(
     arms = Arms(profiles, torch.arange(n) * 3 + 7, seen)
     rounds = Simulated(TanhAffinity.of(profiles), masked_queries(horizon, d, spec.seed))
     return SlateEnvironment("small", arms, rounds, spec)
+
+
+def not_none(value: T | None) -> T:
+    """A value that must be there."""
+    assert value is not None
+    return value
+
+
+def built_in(name: str, **fields: Any) -> SlateEnvironment:
+    """A problem that neuclust ships."""
+    environment = build_environment(name, **fields)
+    assert isinstance(environment, SlateEnvironment)
+    return environment
 
 
 def play(policy: Policy, environment: SlateEnvironment, rounds: range) -> list[list[int]]:

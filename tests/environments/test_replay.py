@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_problems import not_none
 
 from neuclust.core import Environment, Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
@@ -92,7 +93,7 @@ def test_every_recorded_round_is_dealt_once_as_it_was() -> None:
     for t in range(1, R + 1):
         r = toy.round(t)
         assert torch.equal(r.profiles, torch.tensor(data.arms[r.arm_ids.numpy() - 50], dtype=torch.float64))
-        dealt.add((tuple(r.arm_ids.tolist()), tuple(toy.means(r).tolist()), tuple(r.query.tolist())))
+        dealt.add((tuple(r.arm_ids.tolist()), tuple(toy.means(r).tolist()), tuple(not_none(r.query).tolist())))
     assert dealt == wanted
 
 

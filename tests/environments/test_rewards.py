@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -140,6 +141,7 @@ def test_refuses_what_is_no_reward(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_refuses_empty_slates(size: int) -> None:
-    for kind in (*KINDS, lambda k: parse_reward("mean", k)):
+    kinds: list[Callable[[int], SlateReward]] = [*KINDS, partial(parse_reward, "mean")]
+    for kind in kinds:
         with pytest.raises(ConfigError):
             kind(size)

@@ -33,7 +33,9 @@ def worth(reward: StructuredReward, means: Tensor, labels: Tensor) -> float:
 
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda reward: reward.name)
 @given(drawn=means_and_labels)
-def test_the_best_slate_is_the_best_of_all_ordered_slates(reward: StructuredReward, drawn: tuple) -> None:
+def test_the_best_slate_is_the_best_of_all_ordered_slates(
+    reward: StructuredReward, drawn: tuple[list[float], list[int]]
+) -> None:
     means, labels = torch.tensor(drawn[0], dtype=torch.float64), torch.tensor(drawn[1])
     best = reward.best(means, labels, torch.arange(N))
     assert len(set(best.tolist())) == K
@@ -44,7 +46,9 @@ def test_the_best_slate_is_the_best_of_all_ordered_slates(reward: StructuredRewa
 
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda reward: reward.name)
 @given(drawn=means_and_labels)
-def test_outcomes_are_the_distribution_of_what_is_realised(reward: StructuredReward, drawn: tuple) -> None:
+def test_outcomes_are_the_distribution_of_what_is_realised(
+    reward: StructuredReward, drawn: tuple[list[float], list[int]]
+) -> None:
     means, labels = torch.tensor(drawn[0][:K], dtype=torch.float64), torch.tensor(drawn[1][:K])
     _, chances = reward.outcomes(means, labels)
     expected = 0.0
