@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from neuclust.errors import ConfigError
-from neuclust.experiment.contestants import Contestant, parse_contestants, split_name
+from neuclust.experiment.contestants import Contestant, parse_contestants
+from neuclust.registry import split_name
 
 
 def test_names_presets_and_settings_are_split() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neuclust.core import Policy
+from neuclust.environments.problem import HasArms
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.registry import build_policy, policy_config
+from neuclust.registry import build_policy, policy_config, split_name
 from neuclust.slates.clustering import ClusteringConfig
 
 
@@ -35,7 +37,7 @@ class Contestant:
     def check(self, environment: SlateEnvironment) -> None:
         """Refuse what cannot work on this problem, without building anything."""
         clustering = self.clustering
-        arms = environment.n_arms
+        arms = len(environment.arm_ids) if isinstance(environment, HasArms) else math.inf
         if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
             raise ConfigError(
                 f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
@@ -73,15 +75,6 @@ def parse_contestants(
     ]
     _refuse_twins(contestants)
     return tuple(contestants)
-
-
-def split_name(text: str) -> tuple[str, str]:
-    """Policy and preset (empty: none) of `NAME`, `NAME:PRESET` or `package.module:Class[:PRESET]`."""
-    name, _, rest = text.partition(":")
-    if "." not in name:
-        return name, rest
-    attribute, _, preset = rest.partition(":")
-    return f"{name}:{attribute}", preset
 
 
 def _split_setting(text: str) -> tuple[str, str]:

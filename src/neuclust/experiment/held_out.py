@@ -8,7 +8,8 @@ from typing import Literal
 from neuclust.core import Feedback, Round, Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
-from neuclust.environments.slates import RoundScore, SlateEnvironment
+from neuclust.environments.problem import RoundScore
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.problem import DEFAULT_ROUNDS, OpenProblem, Problem, open_problem
 
@@ -21,7 +22,7 @@ class LaterRounds:
 
     def __init__(self, environment: SlateEnvironment, skipped: int) -> None:
         self.environment, self._skipped = environment, skipped
-        self.name, self.slate_size = environment.name, environment.slate_size
+        self.name, self.dim, self.slate_size = environment.name, environment.dim, environment.slate_size
         self.horizon = environment.horizon - skipped
 
     def round(self, t: int) -> Round:

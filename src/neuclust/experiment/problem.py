@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment, takes_data
@@ -112,7 +112,8 @@ def _environment(problem: Problem, rounds: int, seed: int, dataset: ProfileDatas
         **{"slate_size": size, "horizon": rounds, "seed": seed},
     }
     if dataset is None or takes_data(problem.env):
-        return build_environment(problem.env, reward=text, dataset=dataset, **options)
+        environment = build_environment(problem.env, reward=text, dataset=dataset, **options)
+        return cast("SlateEnvironment", environment)  # or another kind, for a name from outside
     reward = None if text is None else parse_reward(text, size)
     return profile_environment(dataset, reward=reward, **options)
 

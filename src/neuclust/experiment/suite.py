@@ -42,7 +42,7 @@ class SuiteProblem:
         """Ready to be played, on the files at hand."""
         data = {"none": None, "movielens": inputs.movielens, "replay": inputs.replay}[self.source]
         if self.source == "replay" and data is None:
-            raise ConfigError(REPLAY_ADVICE)
+            raise ConfigError(REPLAY_ADVICE, field="environment")
         env = DEFAULT_ENV if self.source == "replay" else self.env
         return Problem(env=env, data=data, slate_size=self.slate_size, rounds=rounds or self.rounds)
 
@@ -194,5 +194,5 @@ def references(environment: SlateEnvironment, rounds: int, clusters: int = 15) -
 
 
 def _static_slate(environment: SlateEnvironment, round: Round, averages: Tensor) -> Slate:
-    positions = environment.best_of(averages, environment.labels(round), round.arm_ids)
+    positions = environment.pays.best(averages, environment.labels(round), round.arm_ids)
     return Slate(positions, averages[positions], averages.new_zeros(len(positions)))

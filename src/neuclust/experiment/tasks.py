@@ -28,6 +28,7 @@ KEY_LETTERS = 32
 _DECIDING = (
     "*.py",
     "kernels",
+    "presets",
     "models",
     "slates",
     "policies",

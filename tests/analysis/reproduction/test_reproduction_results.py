@@ -16,7 +16,7 @@ from neuclust.analysis.reproduction.results import (
     table_rows,
     without_settings,
 )
-from neuclust.experiment.plan import Problem
+from neuclust.experiment.problem import Problem
 from neuclust.experiment.reproduction.phases import (
     AUTHORS,
     CLUSTERS,

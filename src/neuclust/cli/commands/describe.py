@@ -26,13 +26,14 @@ class PoliciesOptions:
 def policies(options: PoliciesOptions) -> None:
     """List the policies and their presets, or the settings of one."""
     from neuclust.configuration import entries
-    from neuclust.registry import POLICIES, policy_config
+    from neuclust.registry import policies as known
+    from neuclust.registry import policy_config, split_name
 
     if options.name is None:
-        rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in POLICIES.values()]
+        rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in known().values()]
         _print_rows(("policy", "what it does", "presets"), rows)
         return
-    policy, _, preset = options.name.partition(":")
+    policy, preset = split_name(options.name)
     values = entries(policy_config(policy, preset or "default"))
     _print_rows(("setting", "value"), [(key, _shown(value)) for key, value in values.items()])
 
@@ -45,10 +46,10 @@ def _shown(value: object) -> str:
 
 
 def envs() -> None:
-    """List the built-in problems."""
-    from neuclust.environments.catalogue import ENVIRONMENTS
+    """List the problems that can be named."""
+    from neuclust.environments.catalogue import environments
 
-    _print_rows(("problem", "what it is"), [(spec.name, spec.summary) for spec in ENVIRONMENTS.values()])
+    _print_rows(("problem", "what it is"), [(spec.name, spec.summary) for spec in environments().values()])
 
 
 def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -86,9 +87,13 @@ class ClustersOptions:
             dataset = load_dataset(self.data)
             return dataset.name, torch.from_numpy(dataset.arms)
         from neuclust.environments.catalogue import build_environment
+        from neuclust.environments.problem import HasArms
 
         assert self.env is not None  # one of the two is given
-        return self.env, build_environment(self.env, slate_size=1, horizon=1, seed=self.seed).profiles
+        environment = build_environment(self.env, slate_size=1, horizon=1, seed=self.seed)
+        if not isinstance(environment, HasArms):
+            raise ConfigError("expected a problem that shows all its arms (arm_ids and profiles)", field="env")
+        return self.env, environment.profiles
 
 
 def clusters(options: ClustersOptions) -> None:

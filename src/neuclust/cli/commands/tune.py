@@ -40,9 +40,9 @@ def tune(options: TuneOptions) -> None:
     limit_threads()
     from neuclust.cli.outputs import Outputs
     from neuclust.cli.tune_session import execute
-    from neuclust.experiment.contestants import split_name
     from neuclust.experiment.tuning.space import parse_space
     from neuclust.experiment.tuning.tune import TuningPlan, parse_seeds
+    from neuclust.registry import split_name
 
     name, preset = split_name(options.policy)
     preset = preset or "default"
