@@ -38,6 +38,8 @@ GIVEN: list[Options] = []
 def play(options: Options) -> None:
     """Play a file."""
     GIVEN.append(options)
+    if options.quiet and options.dry_run:
+        raise ConfigError("expected a number", field="alpha", group="settings")
     if options.quiet:
         raise ConfigError("expected noise", field="slate_size")
 
@@ -82,6 +84,8 @@ def test_options_stand_in_order_under_the_heading_before_them() -> None:
 def test_errors_name_the_option_of_their_field() -> None:
     error = CliRunner().invoke(APP, ["play", "a", "--out", "b", "-q"]).exception
     assert (type(error), str(error)) == (ConfigError, "--slate-size: expected noise")
+    error = CliRunner().invoke(APP, ["play", "a", "--out", "b", "--dry-run", "-q"]).exception
+    assert str(error) == "--set alpha: expected a number (see `neuclust policies NAME`)"
     error = CliRunner().invoke(APP, ["other"]).exception
     assert (type(error), str(error)) == (DataError, "place: expected records, found none; `neuclust run` makes some")
 

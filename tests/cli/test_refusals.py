@@ -65,6 +65,11 @@ def test_bad_options(call: Command, problem: Path, tmp_path: Path, options: list
         (["--env", "yelp"], "no built-in problem 'yelp'; did you mean yelp-twin or yelp-volatile?"),
         (["--policy", "auto", "--set", "foo=1"], "--set foo: no such setting; auto has "),
         (["--policy", "linucb", "--set", "foo=1"], "no such setting; known: encoder.kind, encoder.rho, encoder."),
+        (["--policy", "linucb", "--set", "alpha=much"], "expected a number, got 'much' (see `neuclust policies NAME`)"),
+        (
+            ["--env", "replay"],
+            "--env: replay plays back real ratings and needs a file of them; `neuclust data prepare ",
+        ),
         (["--policy", "cn_ucb"], "no policy 'cn_ucb'; did you mean cn-ucb?"),
         (
             ["--set", "clustering=3"],
@@ -145,7 +150,7 @@ def write_without_rounds(path: Path) -> None:
         (write_pickled, "pickled objects, which are never loaded"),
         (write_text, "damaged or foreign"),
         (write_without_rounds, "missing rounds"),
-        (None, "found nothing"),
+        (None, "could not read it (No such file or directory)"),
     ],
 )
 def test_bad_data(call: Command, tmp_path: Path, write: object, words: str) -> None:

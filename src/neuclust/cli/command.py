@@ -23,6 +23,7 @@ from typer.core import TyperCommand
 from neuclust.errors import NeuclustError
 
 Value = TypeVar("Value")
+SEE = {"settings": "`neuclust policies NAME`"}  # the command that shows what a group of fields holds
 
 
 def option(
@@ -116,7 +117,9 @@ class Command(TyperCommand):
             if option is None:
                 raise
             named = f"{option} {error.field}" if error.group else option
-            raise type(error)(error.message, field=named) from error
+            see = SEE.get(error.group or "")
+            message = error.message if see is None else f"{error.message} (see {see})"
+            raise type(error)(message, field=named) from error
 
     def _option(self, field: str | None) -> str | None:
         """The long option of this command that fills the field or is called like it, if it has one."""
@@ -131,7 +134,7 @@ def advice(sentence: str) -> Iterator[None]:
     try:
         yield
     except NeuclustError as error:
-        raise type(error)(f"{error.message}; {sentence}", field=error.field) from error
+        raise type(error)(f"{error.message}; {sentence}", field=error.field, group=error.group) from error
 
 
 def limit_threads(threads: int = 1) -> None:

@@ -17,6 +17,10 @@ from neuclust.files import write_text
 if TYPE_CHECKING:
     from neuclust.experiment.problem import Problem
 
+REPLAY = (
+    "`neuclust data prepare replay --ratings ratings.csv --movies movies.csv --out replay.npz` makes it, "
+    "`neuclust run --data replay.npz` plays it"
+)
 settings_option = partial(
     option,
     None,
@@ -57,6 +61,8 @@ class ProblemOptions:
         """The problem that the options name; a built-in one and a file at once are refused."""
         if self.data is not None and self.env is not None:
             raise ConfigError("expected a built-in problem (--env) or a file (--data), got both; drop one of them")
+        if self.env == "replay":
+            raise ConfigError(f"replay plays back real ratings and needs a file of them; {REPLAY}", field="env")
         from neuclust.experiment.problem import DEFAULT_ENV, Problem
 
         return Problem(**(asdict(self) | {"env": self.env or DEFAULT_ENV}))

@@ -41,7 +41,8 @@ class Contestant:
         if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
             raise ConfigError(
                 f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
-                f"{arms} arms; ask for fewer clusters"
+                f"{arms} arms; ask for fewer",
+                field="clusters",
             )
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
-from neuclust.cli.command import add_commands, argument, flag, option
+from neuclust.cli.command import add_commands, advice, argument, flag, option
 from neuclust.cli.data.inspect import inspect
 from neuclust.cli.data.movielens import movielens, replay
 from neuclust.cli.data.yelp import yelp
 from neuclust.cli.folders import require_writable
 from neuclust.cli.progress import bar
 from neuclust.errors import ConfigError, writing
+
+PREPARE_YELP = "`neuclust data prepare yelp --tar yelp_dataset.tar --out yelp.npz`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ def fetch(options: FetchOptions) -> None:
     from neuclust.data.fetch import cache_folder, find_source
     from neuclust.data.fetch import fetch as fetch_source
 
-    source = find_source(options.name)
+    with advice(PREPARE_YELP) if options.name == "yelp" else nullcontext():
+        source = find_source(options.name)
     typer.echo(f"{source.name}: {source.file}, about {source.size}, from {options.url or source.url}", err=True)
     typer.echo(f"Licence: {source.licence}", err=True)
     folder = options.cache or cache_folder()
