@@ -19,7 +19,7 @@ from neuclust.analysis.verdicts import CONFIDENCE, UNTOLD, level_of
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.report.drawing import Picture, inline_svg
 from neuclust.report.pictures import MOST_DRAWN, MOST_PANELS, colours
-from neuclust.report.results import columns_of
+from neuclust.report.results import Cell, Column, columns_of
 
 CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 READING = (
@@ -28,7 +28,6 @@ READING = (
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_FAILURES = 100  # shown one by one
 MOST_NOTES, MOST_NAMED = 8, 4  # before the rest is folded away, or only counted
-SHOWN = columns_of("html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +135,12 @@ def _finding(summary: Summary) -> str:
 
 
 def _table(summary: Summary) -> str:
-    shown = colours(summary.problem)
-    head = heading_html("policy") + "".join(heading_html(column.title, column.words) for column, _ in SHOWN)
-    return table_html(head, "".join(_row(row, shown.get(row.contender.title)) for row in summary.rows))
+    shown, columns = colours(summary.problem), columns_of("html")
+    head = heading_html("policy") + "".join(heading_html(column.title, column.words) for column, _ in columns)
+    return table_html(head, "".join(_row(row, columns, shown.get(row.contender.title)) for row in summary.rows))
 
 
-def _row(row: Row, colour: str | None) -> str:
+def _row(row: Row, columns: Sequence[tuple[Column, Cell]], colour: str | None) -> str:
     one = row.contender
     swatch = f'<span class="swatch" style="background:{colour}"></span>' if colour else ""
     preset = [] if one.preset == "default" else [f"preset {one.preset}"]
@@ -150,7 +149,7 @@ def _row(row: Row, colour: str | None) -> str:
     small = "".join(map(_small, (*preset, *settings, *clusters)))
     line = "".join(
         f"<td{words_class(column.words)}>{escape(cell(row))}{_small(column.small(row)) if column.small else ''}</td>"
-        for column, cell in SHOWN
+        for column, cell in columns
     )
     kind = ' class="best"' if row.verdict == "best" else ""
     return f'<tr{kind}><th scope="row">{swatch}{escape(one.policy)}{small}</th>{line}</tr>'
