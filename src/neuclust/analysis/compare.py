@@ -115,7 +115,7 @@ def _mean_over(contender: Contender, seeds: Sequence[int]) -> float:
 
 
 def _test_notes(problem: ProblemRuns, judged: Sequence[Judged], pairs: Sequence[Pair], confidence: float) -> list[str]:
-    """How differences were tested, which of them are noise, and who was left out of the tests."""
+    """How differences were tested, which of them are noise, and which contenders were left out."""
     tested = [pair for pair in pairs if pair.p is not None]
     if not tested:
         return []

@@ -1,6 +1,6 @@
 """Real feedback from MovieLens: half of each user's ratings are the profile, the other half is played back.
 
-A round is a movie, its arms are the users who really rated it in the other half, and the reward is what that
+A round is a movie, its arms are the users who rated it in the other half, and the reward is what that
 rating says: 1 where it is at least the threshold. Nothing is simulated.
 """
 
