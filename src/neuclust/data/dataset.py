@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +56,24 @@ class ProfileDataset:
         if self.offers is not None:
             arrays |= self.offers.arrays()
         write_npz(Path(path), arrays)
+
+
+Rows = tuple[NDArray[np.int64], NDArray[Any]]  # ids (n,) and features (n, d)
+
+
+def profile_dataset(
+    name: str,
+    features: Sequence[str],
+    arms: Rows,
+    rounds: Rows,
+    counts: NDArray[Any] | None = None,
+    offers: Offers | None = None,
+) -> ProfileDataset:
+    """A dataset from the ids and rows of its arms and rounds, in any precision."""
+    (arm_ids, profiles), (round_ids, queries) = arms, rounds
+    behind = None if counts is None else counts.astype(np.float32)
+    matrices = profiles.astype(np.float32), queries.astype(np.float32)
+    return ProfileDataset(name, *matrices, arm_ids, round_ids, tuple(features), behind, offers)
 
 
 def load_dataset(path: str | os.PathLike[str]) -> ProfileDataset:
