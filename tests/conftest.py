@@ -21,6 +21,8 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from invented_records import MakeRecord
 
+    from neuclust.analysis.reproduction.results import Reproduction
+
 settings.register_profile("neuclust", deadline=None, derandomize=True)
 settings.load_profile("neuclust")
 
@@ -37,6 +39,14 @@ def record() -> MakeRecord:
     from invented_records import invented
 
     return invented
+
+
+@pytest.fixture
+def reproduced() -> Reproduction:
+    """A reproduction of invented records whose answers are known."""
+    from invented_reproduction import reproduction
+
+    return reproduction()
 
 
 @pytest.fixture

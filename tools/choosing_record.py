@@ -40,7 +40,7 @@ def seed_range(text: str) -> range:
 
 
 def refuse_development(seeds: Iterable[int]) -> None:
-    """Whoever chose settings on a seed cannot report it."""
+    """Seeds on which settings were chosen cannot be reported."""
     used = sorted(seed for seed in set(seeds) if any(seed in known for known in DEVELOPMENT))
     if used:
         raise SystemExit(f"seed {used[0]}: expected seeds that were not used for development; take {REPORTED}")
@@ -69,7 +69,7 @@ def horizons(problem: str) -> tuple[int, ...]:
 
 
 def condense(rows: Iterable[Row], seeds: range) -> dict[str, Any]:
-    """The record: for every problem, horizon and policy the seeds, their regrets and mean seconds a round."""
+    """The record: for every problem, horizon and policy the seeds, their regrets and mean seconds per round."""
     found: dict[tuple[str, int, str], dict[int, Row]] = defaultdict(dict)
     for row in _once(row for row in rows if row["seed"] in seeds):
         for horizon in horizons(row["problem"]):

@@ -26,7 +26,7 @@ from tools.choosing_record import (
 from tools.reproduction_page import number, table
 
 SHOWN = ("neuclust", "neuclust-across", "cn-ucb", "neural-linear", "uniform")
-FEWEST_PAIRS = 5  # below, nothing is said about who is ahead
+FEWEST_PAIRS = 5  # below, no policy is called ahead
 EQUAL_WITHIN = 0.10
 NINE = (  # what the prototype was first measured on
     "ml-paper", "ml-volatile", "ml-ideal", "clusters", "bump", "yelp", "replay", "ml-quadratic", "quadratic",
@@ -76,7 +76,7 @@ def _unplayed(given: Contest, which: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`auto` against the best other policy: who that is, the paired difference, the same as a share, and the word."""
+    """`auto` against the best other policy: its name, the paired difference, the same as a share, and the word."""
 
     rival: str
     gap: Estimate

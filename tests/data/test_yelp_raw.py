@@ -240,10 +240,10 @@ def test_wrong_encoding_and_empty_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"review\.json:1: expected utf-8 text, got byte 0xe9"):
         prepare_yelp(business, reviews, ALL)
     reviews.path.write_text("")
-    with pytest.raises(DataError, match=r"review\.json:1: expected one review a line"):
+    with pytest.raises(DataError, match=r"review\.json:1: expected one review per line"):
         prepare_yelp(business, reviews, ALL)
     business.path.write_text("\n")
-    with pytest.raises(DataError, match=r"business\.json:1: expected one business a line"):
+    with pytest.raises(DataError, match=r"business\.json:1: expected one business per line"):
         prepare_yelp(business, reviews, ALL)
 
 

@@ -10,6 +10,9 @@ from invented_records import MakeRecord
 
 from neuclust.analysis.groups import problems
 from neuclust.analysis.summary import floor_note, summaries
+from neuclust.report import results
+from neuclust.report.folder import sections
+from neuclust.report.html import Provenance, page
 from neuclust.report.results import csv_table, text_table
 
 
@@ -48,6 +51,20 @@ def test_the_floor_stands_beside_clipped_regret_and_under_the_table(record: Make
     assert "24.00   16.00" in row
     assert "The floor of clipped regret, 16.00, is an expectation" in text
     assert "1.25 + 0.50" in row
+
+
+def test_a_column_is_one_declaration_for_every_table(record: MakeRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    further = results.metric("arm_successes", "rewarded\narms")
+    monkeypatch.setattr(results, "COLUMNS", (*results.COLUMNS, further))
+    runs = [record("a", seed, 1.0, arm_successes=40.0 + seed) for seed in range(2)]
+    (summary,) = summaries(runs)
+    assert "40.50 ± 0.50" in text_table(runs)
+    assert csv_table([summary]).splitlines()[0].endswith(",arm_successes,arm_successes_se")
+    assert csv_table([summary]).splitlines()[1].endswith(",40.5,0.5")
+    assert r"rewarded arms \\" in results.latex_table(summary)
+    text = page("Results", sections(runs), (), Provenance("", "", ""))
+    assert '<th scope="col">rewarded arms</th>' in text
+    assert "<td>40.50 ± 0.50</td>" in text
 
 
 def test_one_seed_is_warned_about_only_where_policies_are_compared(record: MakeRecord) -> None:

@@ -27,8 +27,11 @@ class PairedRegrets:
 
     ours: Contender
     theirs: Contender
-    gap: Estimate
     gaps: tuple[float, ...]
+
+    @property
+    def gap(self) -> Estimate:
+        return estimate(self.gaps)
 
     @property
     def seeds(self) -> int:
@@ -67,7 +70,7 @@ def paired(ours: Contender | None, theirs: Contender | None) -> PairedRegrets | 
     gaps = common_gaps(ours, theirs) if ours and theirs else {}
     if ours is None or theirs is None or not gaps:
         return None
-    return PairedRegrets(ours, theirs, estimate(list(gaps.values())), tuple(gaps.values()))
+    return PairedRegrets(ours, theirs, tuple(gaps.values()))
 
 
 def regret_of(contender: Contender, column: str = "expected_regret") -> str:

@@ -100,13 +100,14 @@ def _title(problem: ProblemRuns, contender: Contender) -> str:
 def _pair(problem: ProblemRuns, judged: Judged, confidence: float) -> Pair:
     """What was judged, with the means, their ratio and an interval of the difference."""
     title, other = _title(problem, judged.one), _title(problem, judged.against)
-    if not judged.seeds:
+    if not judged.gaps:
         return Pair(title, other)
-    mean, against_mean = (_mean_over(each, judged.seeds) for each in (judged.one, judged.against))
+    seeds, gaps = zip(*judged.gaps.items(), strict=True)
+    mean, against_mean = (_mean_over(each, seeds) for each in (judged.one, judged.against))
     ratio = mean / against_mean if against_mean else None
-    interval = bootstrap_interval(judged.gaps, confidence, f"{problem.env} {title} {other}")
+    interval = bootstrap_interval(gaps, confidence, f"{problem.env} {title} {other}")
     tested = (judged.p, judged.corrected_p, judged.verdict)
-    return Pair(title, other, judged.seeds, mean, against_mean, estimate(judged.gaps), ratio, interval, *tested)
+    return Pair(title, other, seeds, mean, against_mean, estimate(gaps), ratio, interval, *tested)
 
 
 def _mean_over(contender: Contender, seeds: Sequence[int]) -> float:
@@ -115,7 +116,7 @@ def _mean_over(contender: Contender, seeds: Sequence[int]) -> float:
 
 
 def _test_notes(problem: ProblemRuns, judged: Sequence[Judged], pairs: Sequence[Pair], confidence: float) -> list[str]:
-    """How differences were tested, which of them are noise, and who was left out of the tests."""
+    """How differences were tested, which of them are noise, and which contenders were left out."""
     tested = [pair for pair in pairs if pair.p is not None]
     if not tested:
         return []

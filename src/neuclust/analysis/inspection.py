@@ -103,7 +103,9 @@ def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     first, back, weight = distinct_rows(profiles)
     distinct = profiles[first]
     if not 1 <= clusters <= len(distinct):
-        raise ConfigError(f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}")
+        raise ConfigError(
+            f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}", field="clusters"
+        )
     elbow = elbow_of(profiles, sorted({*ELBOW, clusters}))
     labels = _k_means(distinct, weight, clusters).labels_.astype(np.int64)
     by_size = np.argsort(-np.bincount(labels[back], minlength=clusters), kind="stable")

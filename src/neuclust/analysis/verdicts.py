@@ -7,7 +7,7 @@ that are looked at on one problem.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,8 +26,7 @@ class Judged:
 
     one: Contender
     against: Contender
-    seeds: tuple[int, ...]
-    gaps: tuple[float, ...]
+    gaps: Mapping[int, float]  # by common seed
     p: float | None
     corrected_p: float | None
     verdict: Verdict
@@ -56,7 +55,7 @@ def judge(couples: Sequence[tuple[Contender, Contender]], confidence: float = CO
     for couple, each, p in zip(couples, gaps, ps, strict=True):
         after = None if p is None else next(corrected)
         verdict = _verdict(tuple(each.values()), after, len(tested), level_of(confidence))
-        found.append(Judged(*couple, tuple(each), tuple(each.values()), p, after, verdict))
+        found.append(Judged(*couple, each, p, after, verdict))
     return tuple(found)
 
 
@@ -84,7 +83,7 @@ def _verdict(gaps: Sequence[float], corrected_p: float | None, tests: int, level
 
 def powerless_note(judged: Sequence[Judged], confidence: float = CONFIDENCE) -> str | None:
     """A sentence where no outcome whatever could have been told from chance, with the seeds that could."""
-    tested, level = [len(each.seeds) for each in judged if each.seeds], level_of(confidence)
+    tested, level = [len(each.gaps) for each in judged if each.gaps], level_of(confidence)
     if not tested or len(tested) * smallest_p(max(tested)) < level:
         return None
     most, tests = max(tested), len(tested)

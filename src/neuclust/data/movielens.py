@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.movielens_files import BEST_RATING, GRID, check_encoding, read_movies, read_ratings
 from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
@@ -185,15 +185,7 @@ def _arms_are_users(kept: KeptRatings, genres: Floats, options: MovieLensOptions
     rated = np.bincount(kept.movie, minlength=len(genres))
     usable = (genres.sum(1) > 0) & (rated >= (options.min_movie_ratings or 0))
     dealt = _dealt(usable, options.rounds, 1 if options.skip_rounds is None else options.skip_rounds)
-    return ProfileDataset(
-        name="movielens",
-        arms=means.astype(np.float32),
-        rounds=genres[dealt].astype(np.float32),
-        arm_ids=kept.users,
-        round_ids=kept.movies[dealt],
-        features=GENRES,
-        counts=counts.astype(np.float32),
-    )
+    return profile_dataset("movielens", GENRES, (kept.users, means), (kept.movies[dealt], genres[dealt]), counts)
 
 
 def _arms_are_movies(kept: KeptRatings, genres: Floats, options: MovieLensOptions) -> ProfileDataset:
@@ -211,15 +203,8 @@ def _arms_are_movies(kept: KeptRatings, genres: Floats, options: MovieLensOption
             f"expected movies with at least {enough} ratings, got none; lower it", field="min_movie_ratings"
         )
     dealt = _dealt(means.sum(1) > 0, options.rounds, options.skip_rounds or 0)
-    return ProfileDataset(
-        name="movielens",
-        arms=(genres * quality[:, None])[offered].astype(np.float32),
-        rounds=means[dealt].astype(np.float32),
-        arm_ids=kept.movies[offered],
-        round_ids=kept.users[dealt],
-        features=GENRES,
-        counts=(genres * rated[:, None])[offered].astype(np.float32),
-    )
+    arms, counts = ((genres * factor[:, None])[offered] for factor in (quality, rated))
+    return profile_dataset("movielens", GENRES, (kept.movies[offered], arms), (kept.users[dealt], means[dealt]), counts)
 
 
 def _dealt(usable: NDArray[np.bool_], rounds: int | None, skip: int) -> Codes:

@@ -1,4 +1,4 @@
-"""Checks that the options of all prepared problems share, and means over sparse observations."""
+"""What all prepared problems share: checks of options and arrays, and sums over sparse observations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, DataError
 
 Bools = NDArray[np.bool_]
 Codes = NDArray[np.int64]
@@ -31,6 +31,14 @@ def check_dates(after: int | None, before: int | None) -> None:
     """Both ends are strict, so that a second must lie between them."""
     if after is not None and before is not None and before <= after + 1:
         raise ConfigError(f"expected a date later than {after}, from where ratings count, got {before}", field="before")
+
+
+def refuse_where(bad: Bools, name: str, array: NDArray[Any], expected: str, advice: str = "") -> None:
+    """Refuse an array with a bad entry, and name the first one: `arms[3, 1]: expected …, got …`."""
+    if bad.any():
+        place = tuple(np.argwhere(bad)[0].tolist())
+        entry = f"{name}[{', '.join(map(str, place))}]"
+        raise DataError(f"{entry}: expected {expected}, got {array[place]}{advice and f'; {advice}'}")
 
 
 def ratio(sums: Floats, counts: Floats) -> Floats:

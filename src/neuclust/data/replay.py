@@ -1,6 +1,6 @@
 """Real feedback from MovieLens: half of each user's ratings are the profile, the other half is played back.
 
-A round is a movie, its arms are the users who really rated it in the other half, and the reward is what that
+A round is a movie, its arms are the users who rated it in the other half, and the reward is what that
 rating says: 1 where it is at least the threshold. Nothing is simulated.
 """
 
@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.movielens import GENRES, KeptRatings, MovieLensOptions, MovieLensReport, genre_means, read_kept
 from neuclust.data.movielens_files import BEST_RATING, WORST_RATING
 from neuclust.data.offers import Offers
@@ -61,16 +61,8 @@ def prepare_replay(
     dealt, rows = _deal(kept, genres, first, options)
     users, offers = _recorded(kept, dealt, rows, options.threshold)
     profiles, counts = shrunk_profiles(kept, first, genres, options.shrink)
-    dataset = ProfileDataset(
-        name="replay",
-        arms=profiles[users].astype(np.float32),
-        rounds=genres[dealt].astype(np.float32),
-        arm_ids=kept.users[users],
-        round_ids=kept.movies[dealt],
-        features=GENRES,
-        counts=counts[users].astype(np.float32),
-        offers=offers,
-    )
+    arms, rounds = (kept.users[users], profiles[users]), (kept.movies[dealt], genres[dealt])
+    dataset = profile_dataset("replay", GENRES, arms, rounds, counts[users], offers)
     sizes = offers.sizes
     report = ReplayReport(
         reading=reading,

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.options import Bools, Floats
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
@@ -79,15 +79,9 @@ def movielens_twin(n_users: int = 10168, n_rounds: int = 6000, seed: int = 0) ->
         )
     statistics = read_statistics(STATISTICS_FILE)
     profiles, counts = _users(statistics, n_users, stream(seed, "twin users"))
-    return ProfileDataset(
-        name="movielens-twin",
-        arms=profiles.astype(np.float32),
-        rounds=_movies(statistics, n_rounds, stream(seed, "twin movies")).astype(np.float32),
-        arm_ids=np.arange(1, n_users + 1),
-        round_ids=np.arange(1, n_rounds + 1),
-        features=statistics.features,
-        counts=counts.astype(np.float32),
-    )
+    movies = _movies(statistics, n_rounds, stream(seed, "twin movies"))
+    arms, rounds = (np.arange(1, n_users + 1), profiles), (np.arange(1, n_rounds + 1), movies)
+    return profile_dataset("movielens-twin", statistics.features, arms, rounds, counts)
 
 
 def draw_users(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.data.yelp_files import Restaurant, read_restaurants, review_chunks
@@ -75,14 +75,8 @@ def prepare_yelp(
     dealt = np.flatnonzero(tastes.any(axis=1))
     if dealt.size == 0:
         raise DataError("expected users with at least one kept term, got none; lower it", field="min_term_weight")
-    dataset = ProfileDataset(
-        name="yelp",
-        arms=contexts.astype(np.float32),
-        rounds=tastes[dealt].astype(np.float32),
-        arm_ids=np.array([r.line for r in restaurants], dtype=np.int64),
-        round_ids=reviews.first_line[dealt],
-        features=terms,
-    )
+    lines = np.array([r.line for r in restaurants], dtype=np.int64)
+    dataset = profile_dataset("yelp", terms, (lines, contexts), (reviews.first_line[dealt], tastes[dealt]))
     report = YelpReport(
         businesses=len(every),
         restaurants=len(restaurants),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.options import Bools, Floats, ratio
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
@@ -57,14 +57,9 @@ def yelp_twin(
     contexts = tf_idf(carries, _unlisted(statistics, carries, seed))
     names = np.array([EVERYWHERE, *statistics.terms])[:n_terms]
     alphabetical = np.argsort(names)
-    return ProfileDataset(
-        name="yelp-twin",
-        arms=contexts[:, alphabetical].astype(np.float32),
-        rounds=rounds[:, alphabetical].astype(np.float32),
-        arm_ids=np.arange(n_restaurants, dtype=np.int64),
-        round_ids=np.arange(n_rounds, dtype=np.int64),
-        features=tuple(names[alphabetical].tolist()),
-    )
+    arms = (np.arange(n_restaurants, dtype=np.int64), contexts[:, alphabetical])
+    users = (np.arange(n_rounds, dtype=np.int64), rounds[:, alphabetical])
+    return profile_dataset("yelp-twin", names[alphabetical].tolist(), arms, users)
 
 
 def without_plain(dataset: ProfileDataset) -> ProfileDataset:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 
 from neuclust.analysis.estimates import counted, sentence, with_error
 from neuclust.analysis.groups import ProblemRuns
@@ -17,32 +18,16 @@ from neuclust.analysis.summary import Row, Summary
 from neuclust.analysis.verdicts import CONFIDENCE, UNTOLD, level_of
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.report.drawing import Picture, inline_svg
-from neuclust.report.page_style import CSS
 from neuclust.report.pictures import MOST_DRAWN, MOST_PANELS, colours
-from neuclust.report.results import columns_of
+from neuclust.report.results import Cell, Column, columns_of
 
+CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+READING = (
+    Path(__file__).with_name("reading.html").read_text(encoding="utf-8").replace("LEVEL", f"{level_of(CONFIDENCE):g}")
+)
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 MOST_FAILURES = 100  # shown one by one
 MOST_NOTES, MOST_NAMED = 8, 4  # before the rest is folded away, or only counted
-SHOWN = columns_of("html")
-
-READING = {
-    "Expected regret": "The sum over rounds of the expected reward of the best slate minus that of the slate played. "
-    "The luck of the coins is not in it; 0 is perfect.",
-    "± and shaded bands": "One standard error of the mean over seeds: the standard deviation over √seeds.",
-    "Versus best": "Every policy meets the same seeds and the same coins, so regrets are subtracted seed by seed from "
-    "those of the best learner; the mean of these differences and its standard error are shown.",
-    "Verdict": "A two-sided Wilcoxon signed-rank test over common seeds, with Holm's correction over all differences "
-    f"between learners of the problem. More or less regret: p < {level_of(CONFIDENCE):g}. Noise: chance could explain "
-    "the difference, which does not show that the two are equal. Too few seeds: no difference, however large, could be "
-    "told from chance by so few.",
-    "Clipped regret and its floor": "Clipped regret counts max(0, reward of the best slate − reward received) per "
-    "round, each from coins of its own. Bad luck adds to it and good luck never takes away, so on average even a "
-    "perfect policy pays the floor; only what lies above the floor on average could have been avoided. The floor is an "
-    "expectation: a single run scatters about it and can fall below it.",
-    "Successes": "The sum of the slate rewards received; below it, what the best slates would get on average.",
-    "Seconds per run": "Wall time of a whole run, mean over seeds; below it, the time to select + to update.",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +51,7 @@ class Provenance:
 
 def page(title: str, sections: Sequence[Section], failures: Sequence[Failure], made: Provenance) -> str:
     """The whole HTML document."""
-    parts = [_opening(title, sections, failures), *map(_section, sections), failures_html(failures), _reading()]
+    parts = [_opening(title, sections, failures), *map(_section, sections), failures_html(failures), READING]
     return document(title, "\n".join([*parts, _made(made)]))
 
 
@@ -92,11 +77,6 @@ def heading_html(heading: str, words: bool = False) -> str:
 def words_class(words: bool) -> str:
     """The class of cells that hold text."""
     return ' class="words"' if words else ""
-
-
-def terms_html(terms: Iterable[tuple[str, str]]) -> str:
-    """A list of terms and what each means; both are safe already."""
-    return f"<dl>{''.join(f'<dt>{term}</dt><dd>{text}</dd>' for term, text in terms)}</dl>"
 
 
 def _opening(title: str, sections: Sequence[Section], failures: Sequence[Failure]) -> str:
@@ -155,12 +135,12 @@ def _finding(summary: Summary) -> str:
 
 
 def _table(summary: Summary) -> str:
-    shown = colours(summary.problem)
-    head = heading_html("policy") + "".join(heading_html(column.title, column.words) for column, _ in SHOWN)
-    return table_html(head, "".join(_row(row, shown.get(row.contender.title)) for row in summary.rows))
+    shown, columns = colours(summary.problem), columns_of("html")
+    head = heading_html("policy") + "".join(heading_html(column.title, column.words) for column, _ in columns)
+    return table_html(head, "".join(_row(row, columns, shown.get(row.contender.title)) for row in summary.rows))
 
 
-def _row(row: Row, colour: str | None) -> str:
+def _row(row: Row, columns: Sequence[tuple[Column, Cell]], colour: str | None) -> str:
     one = row.contender
     swatch = f'<span class="swatch" style="background:{colour}"></span>' if colour else ""
     preset = [] if one.preset == "default" else [f"preset {one.preset}"]
@@ -169,7 +149,7 @@ def _row(row: Row, colour: str | None) -> str:
     small = "".join(map(_small, (*preset, *settings, *clusters)))
     line = "".join(
         f"<td{words_class(column.words)}>{escape(cell(row))}{_small(column.small(row)) if column.small else ''}</td>"
-        for column, cell in SHOWN
+        for column, cell in columns
     )
     kind = ' class="best"' if row.verdict == "best" else ""
     return f'<tr{kind}><th scope="row">{swatch}{escape(one.policy)}{small}</th>{line}</tr>'
@@ -212,25 +192,19 @@ def failures_html(failures: Sequence[Failure]) -> str:
     """The section of runs that ended in an error; nothing where none did."""
     if not failures:
         return ""
-    shown = terms_html((escape(each.name), _failure(each)) for each in failures[:MOST_FAILURES])
+    shown = "".join(f"<dt>{escape(each.name)}</dt><dd>{_failure(each)}</dd>" for each in failures[:MOST_FAILURES])
     more = len(failures) - MOST_FAILURES
     rest = f"<p>… and {more} more.</p>" if more > 0 else ""
     said = f"{counted(len(failures), 'run')} ended in an error and {'is' if len(failures) == 1 else 'are'}"
     return (
         f'<section id="failures"><h2>Failures</h2><div class="failures">'
-        f"<p>{said} not in any table or picture.</p>{shown}{rest}</div></section>"
+        f"<p>{said} not in any table or picture.</p><dl>{shown}</dl>{rest}</div></section>"
     )
 
 
 def _failure(failure: Failure) -> str:
     traceback = f"<details><summary>traceback</summary><pre>{escape(failure.traceback)}</pre></details>"
     return f"{escape(failure.error)}{traceback if failure.traceback else ''}"
-
-
-def _reading() -> str:
-    """What the numbers mean, for someone who sees them for the first time."""
-    terms = terms_html((escape(term), escape(text)) for term, text in READING.items())
-    return f'<section id="reading"><h2>How to read the numbers</h2>{terms}</section>'
 
 
 def _made(made: Provenance) -> str:

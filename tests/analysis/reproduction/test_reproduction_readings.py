@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from invented_reproduction import MOVIELENS, REGRETS, answers, readings, reproduction, runs
+from invented_reproduction import MOVIELENS, REGRETS, answers, readings, runs
 
 from neuclust.analysis.reproduction.readings import reading_title, readings_json
 from neuclust.analysis.reproduction.results import (
@@ -20,13 +20,8 @@ from neuclust.experiment.reproduction.phases import (
 )
 
 
-@pytest.fixture
-def found() -> Reproduction:
-    return reproduction()
-
-
-def test_the_order_is_judged_reading_by_reading(found: Reproduction) -> None:
-    played = replace(found, runs={**found.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))})
+def test_the_order_is_judged_reading_by_reading(reproduced: Reproduction) -> None:
+    played = replace(reproduced, runs={**reproduced.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))})
     orders = {each.claim: each.answer for each in verdicts(played) if each.claim.startswith("NeUClust has less regret")}
     words = {reading_title(reading): reading.words for reading in MOVIELENS.readings}
     for title, answer in (
@@ -47,16 +42,16 @@ def test_the_order_is_judged_reading_by_reading(found: Reproduction) -> None:
     assert "Least with α = 0.1. Nearest to the published 207 is α = " in evidence
     (raw,) = [row for row in readings_json(played) if row["reading"] == "paper-raw"]
     assert (raw["ahead"], raw["seeds"], raw["difference"]["mean"]) == (6, 6, pytest.approx(-17.0, abs=0.01))
-    turned = replace(found, runs={**found.runs, READINGS: readings((19, 15, 12), (28, 45, 41), (44, 29, 29))})
+    turned = replace(reproduced, runs={**reproduced.runs, READINGS: readings((19, 15, 12), (28, 45, 41), (44, 29, 29))})
     assert not answers(turned, "The order turns on the start of the net")
     assert answers(turned, "The start of the net is not all that decides")
 
 
-def test_every_verdict_on_size_names_its_reading_and_none_is_given_twice(found: Reproduction) -> None:
-    played = {**found.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))}
+def test_every_verdict_on_size_names_its_reading_and_none_is_given_twice(reproduced: Reproduction) -> None:
+    played = {**reproduced.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))}
     played[AUTHORS] = runs({"cc-mab": 317.0, "neural-mab": 150.0}, preset="authors-ml")
     played[PAPER] = runs({**REGRETS, "neural-mab": 90.0})
-    judged = replace(found, runs=played)
+    judged = replace(reproduced, runs=played)
     claims = [each.claim for each in verdicts(judged) if "has a clipped regret of" in each.claim]
     assert len(set(claims)) == len(claims)
     assert sum(claim.startswith("NeUClust has a clipped regret of 152 (reading paper: ") for claim in claims) == 1

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from invented_records import MakeRecord
-from invented_reproduction import MOVIELENS, reproduction, runs
+from invented_reproduction import MOVIELENS, runs
 
 from neuclust.analysis.reproduction.results import (
     Reproduction,
@@ -35,31 +35,28 @@ STABLE_KEYS = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def found() -> Reproduction:
-    return reproduction()
-
-
-def test_regret_behind_a_published_number_is_what_lies_above_the_floor(found: Reproduction, record: MakeRecord) -> None:
+def test_regret_behind_a_published_number_is_what_lies_above_the_floor(
+    reproduced: Reproduction, record: MakeRecord
+) -> None:
     """SPEC: floor 139.75 and u* = 0.832 turn 152 into about 14.7 and 403 into about 316."""
     real = record("neuclust", 0, 14.7, 1000, clipped_floor=139.75, best_expected=832.039)
-    rows = {row.policy: row for row in table_rows(found)}
-    found = replace(found, runs={PAPER: (real,)})
-    assert inferred_regret(found, rows["neuclust"]) == pytest.approx(14.7, abs=0.05)
-    assert inferred_regret(found, rows["cc-mab"]) == pytest.approx(316.4, abs=0.05)
-    assert inferred_regret(replace(found, rounds=120), rows["neuclust"]) is None
+    rows = {row.policy: row for row in table_rows(reproduced)}
+    reproduced = replace(reproduced, runs={PAPER: (real,)})
+    assert inferred_regret(reproduced, rows["neuclust"]) == pytest.approx(14.7, abs=0.05)
+    assert inferred_regret(reproduced, rows["cc-mab"]) == pytest.approx(316.4, abs=0.05)
+    assert inferred_regret(replace(reproduced, rounds=120), rows["neuclust"]) is None
 
 
 def test_a_shared_run_is_called_what_each_phase_asked_for(record: MakeRecord) -> None:
-    found = phases(open_study(MOVIELENS, Problem(env="movielens-twin"), full_scale(MOVIELENS)))
-    played = {task.key: record("somebody", task.seed, 1.0) for task in all_tasks(found)}
-    runs, missing = runs_by_phase(found, played)
+    reproduced = phases(open_study(MOVIELENS, Problem(env="movielens-twin"), full_scale(MOVIELENS)))
+    played = {task.key: record("somebody", task.seed, 1.0) for task in all_tasks(reproduced)}
+    runs, missing = runs_by_phase(reproduced, played)
     assert missing == 0
     assert {run.clusters for run in runs[CLUSTERS]} == {1, 5, 10, 15, 20, 22, 25, 30, 40}
     assert {run.clusters for run in runs[PAPER]} == {None}
     assert {run.policy for run in runs[OURS]} == set(POLICIES)
     first = next(iter(played))
-    assert runs_by_phase(found, {first: played[first]})[1] == len(played) - 1
+    assert runs_by_phase(reproduced, {first: played[first]})[1] == len(played) - 1
 
 
 def test_settings_of_a_quick_look_leave_the_names(record: MakeRecord) -> None:
@@ -69,9 +66,9 @@ def test_settings_of_a_quick_look_leave_the_names(record: MakeRecord) -> None:
     assert [run.settings for run in named[PAPER]] == [{"arms.schedule.gamma": "0.5"}, {}]
 
 
-def test_summary_rows_keep_their_names_and_hold_every_phase(found: Reproduction) -> None:
-    found = replace(found, runs={**found.runs, AUTHORS: runs({"cn-ucb": 12.0}, preset="authors-ml")})
-    rows = summary_rows(found)
+def test_summary_rows_keep_their_names_and_hold_every_phase(reproduced: Reproduction) -> None:
+    reproduced = replace(reproduced, runs={**reproduced.runs, AUTHORS: runs({"cn-ucb": 12.0}, preset="authors-ml")})
+    rows = summary_rows(reproduced)
     assert all(row.keys() >= STABLE_KEYS for row in rows)
     assert len({tuple(row) for row in rows}) == 1
     assert {row["protocol"] for row in rows} == {PAPER, OURS, CLUSTERS, AUTHORS}

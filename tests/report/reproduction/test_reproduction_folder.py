@@ -7,8 +7,7 @@ import re
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import pytest
-from invented_reproduction import MOVIELENS, REGRETS, readings, reproduction, runs
+from invented_reproduction import MOVIELENS, REGRETS, readings, runs
 
 from neuclust.analysis.reproduction.results import (
     Reproduction,
@@ -27,17 +26,12 @@ from neuclust.report.reproduction.figures import paper_figures
 from neuclust.report.reproduction.folder import write_reproduction
 
 
-@pytest.fixture
-def found() -> Reproduction:
-    return reproduction()
+def test_no_records_no_figures(reproduced: Reproduction) -> None:
+    assert paper_figures(replace(reproduced, runs={}, elbow=())) == []
 
 
-def test_no_records_no_figures(found: Reproduction) -> None:
-    assert paper_figures(replace(found, runs={}, elbow=())) == []
-
-
-def test_folder_and_page(found: Reproduction, tmp_path: Path) -> None:
-    hostile = replace(found, source="<script>alert(1)</script>.npz", missing=3)
+def test_folder_and_page(reproduced: Reproduction, tmp_path: Path) -> None:
+    hostile = replace(reproduced, source="<script>alert(1)</script>.npz", missing=3)
     written = write_reproduction(hostile, tmp_path)
     assert written[-1] == tmp_path / "index.html"
     names = {file.name for file in (tmp_path / "figures").iterdir()}
@@ -58,16 +52,16 @@ def test_folder_and_page(found: Reproduction, tmp_path: Path) -> None:
     assert summary["verdicts"] == [asdict(each) for each in verdicts(hostile)]
 
 
-def test_readings_are_on_the_page(found: Reproduction, tmp_path: Path) -> None:
-    played = replace(found, runs={**found.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))})
+def test_readings_are_on_the_page(reproduced: Reproduction, tmp_path: Path) -> None:
+    played = replace(reproduced, runs={**reproduced.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))})
     page = _page(played, tmp_path)
     assert "6 of 6 seeds" in page
     assert MOVIELENS.readings[1].words in page
 
 
-def test_the_twin_and_the_quick_look_are_named_first(found: Reproduction, tmp_path: Path) -> None:
+def test_the_twin_and_the_quick_look_are_named_first(reproduced: Reproduction, tmp_path: Path) -> None:
     quick = replace(
-        found,
+        reproduced,
         source=None,
         rounds=100,
         scale=quick_scale(STUDIES["yelp"]),
@@ -84,11 +78,13 @@ def test_the_twin_and_the_quick_look_are_named_first(found: Reproduction, tmp_pa
     assert "Figures 2 and 3:" not in page
 
 
-def test_tuned_settings_are_told_with_their_budget(found: Reproduction, tmp_path: Path) -> None:
+def test_tuned_settings_are_told_with_their_budget(reproduced: Reproduction, tmp_path: Path) -> None:
     search = Search(TUNED, "linucb", "default", 7, (1000, 1001), 1000, {"alpha": "0.3"})
-    assert "nothing was tuned" in _page(found, tmp_path / "plain")
+    assert "nothing was tuned" in _page(reproduced, tmp_path / "plain")
     tuned = replace(
-        found, runs={**found.runs, TUNED: runs({"linucb": 0.2}, settings={"alpha": "0.3"})}, searches=(search,)
+        reproduced,
+        runs={**reproduced.runs, TUNED: runs({"linucb": 0.2}, settings={"alpha": "0.3"})},
+        searches=(search,),
     )
     page = _page(tuned, tmp_path / "tuned")
     assert "found with 7 trials each, on development seeds 1000, 1001" in page
@@ -96,6 +92,6 @@ def test_tuned_settings_are_told_with_their_budget(found: Reproduction, tmp_path
     assert "nothing was tuned" not in page
 
 
-def _page(found: Reproduction, folder: Path) -> str:
-    write_reproduction(found, folder)
+def _page(reproduced: Reproduction, folder: Path) -> str:
+    write_reproduction(reproduced, folder)
     return (folder / "index.html").read_text()
