@@ -183,7 +183,7 @@ _SHIPPED: tuple[EnvironmentSpec, ...] = (
     EnvironmentSpec("ml-volatile", _on_movielens(movielens.ml_volatile),
         "MovieLens without users who like everything: centred profiles, 500 users per round", takes_data=True),
     EnvironmentSpec("ml-ideal", _on_movielens(movielens.ml_ideal),
-        "MovieLens users near a hidden ideal point are good, no linear score ranks them: 500 per round", takes_data=True),
+        "MovieLens users near a hidden ideal point are good, no linear score finds it: 500 per round", takes_data=True),
     EnvironmentSpec("ml-quadratic", _on_movielens(movielens.ml_quadratic),
         "MovieLens users at both ends of a hidden axis of tastes are good: 500 per round", takes_data=True),
     EnvironmentSpec("coverage", _synthetic(beyond.coverage),
