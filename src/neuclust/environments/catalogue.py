@@ -26,7 +26,7 @@ from neuclust.extensions import Registry, first_sentence
 TWIN_ROUNDS = 6000
 START_RATINGS = 5
 VOLATILE_OFFER = 250  # restaurants per round of yelp-volatile by default
-REPLAY_ADVICE = "replay plays back recorded ratings and needs a prepared file of them"
+REPLAY_ADVICE = "replay plays back real ratings and needs a prepared file of them"
 
 Builder = Callable[[ProblemSpec], Environment]
 
