@@ -46,7 +46,7 @@ def circus(spec: ProblemSpec) -> Environment:
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Registrations of one test do not reach another."""
-    for known in (registry._REGISTRY, catalogue._REGISTRY):
+    for known in (registry.REGISTRY, catalogue.REGISTRY):
         monkeypatch.setattr(known, "registered", {})
         monkeypatch.setattr(known, "_read", True)
 
@@ -55,7 +55,7 @@ def announce(monkeypatch: pytest.MonkeyPatch, **targets: str) -> None:
     """As if an installed package had these policies among its entry points."""
     points = EntryPoints(EntryPoint(name, target, "neuclust.policies") for name, target in targets.items())
     monkeypatch.setattr(extensions, "entry_points", lambda group: points.select(group=group))
-    monkeypatch.setattr(registry._REGISTRY, "_read", False)
+    monkeypatch.setattr(registry.REGISTRY, "_read", False)
 
 
 def test_what_knows_the_truth_and_what_clusters_is_told_by_the_registry() -> None:
@@ -109,7 +109,7 @@ def test_a_registered_policy_is_built_saved_and_loaded(tmp_path: Path) -> None:
     policy.config = TamerConfig(2.0)
     policy.save(tmp_path)
     assert isinstance(load_policy(tmp_path), Tamer)
-    registry._REGISTRY.registered.clear()
+    registry.REGISTRY.registered.clear()
     with pytest.raises(SaveError, match=r"no policy 'tamer'.*registered before"):
         load_policy(tmp_path)
 
@@ -129,7 +129,7 @@ def test_registrations_travel_as_data() -> None:
     sent = registry.outside()
     assert [one.target for one in sent] == [f"{__name__}:Tamer", f"{__name__}:circus"]
     before = policy_spec("tame")
-    for known in (registry._REGISTRY, catalogue._REGISTRY):
+    for known in (registry.REGISTRY, catalogue.REGISTRY):
         known.registered.clear()
     registry.adopt(sent)
     registry.adopt(sent)
@@ -189,13 +189,13 @@ def test_refusals(name: str, policy: Any, options: dict[str, Any], says: str) ->
     with pytest.raises(ConfigError) as refusal:
         neuclust.register_policy(name, policy, **options)
     assert says in str(refusal.value)
-    assert not registry._REGISTRY.registered
+    assert not registry.REGISTRY.registered
 
 
 def test_entry_points_are_read_when_a_name_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     announce(monkeypatch, tame=f"{__name__}:Tamer")
     assert policy_spec("linucb") is POLICIES["linucb"]
-    assert not registry._REGISTRY.registered
+    assert not registry.REGISTRY.registered
     assert policy_spec("tame").policy is Tamer
     with pytest.raises(ConfigError, match="no policy 'tamed'; did you mean tame"):
         policy_spec("tamed")

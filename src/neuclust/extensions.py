@@ -12,7 +12,7 @@ import importlib
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -44,6 +44,11 @@ class Spec(Protocol):
         """The class or function behind the name."""
         ...
 
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """What it was registered with besides, as JSON values."""
+        ...
+
 
 S = TypeVar("S", bound=Spec)
 
@@ -51,8 +56,8 @@ S = TypeVar("S", bound=Spec)
 class Registry(Generic[S]):
     """The specs of one kind by name; `spec_of` makes one from a name and a class or function, or refuses it."""
 
-    def __init__(self, group: str, built_in: Mapping[str, S], spec_of: Callable[[str, Any], S]) -> None:
-        self.group, self.built_in, self._spec_of = group, built_in, spec_of
+    def __init__(self, kind: str, group: str, built_in: Mapping[str, S], spec_of: Callable[[str, Any], S]) -> None:
+        self.kind, self.group, self.built_in, self._spec_of = kind, group, built_in, spec_of
         self.registered: dict[str, S] = {}
         self._read = False  # whether the entry points of the group were
 
@@ -86,6 +91,14 @@ class Registry(Generic[S]):
             return None if name in self.built_in else self.find(name)
         except ConfigError:
             return None
+
+    def registrations(self, names: Collection[str] | None) -> list[Registration]:
+        """What was registered in this process (or those names of it), as data for other processes."""
+        return [
+            Registration(self.kind, name, portable_place(spec.source), spec.options)
+            for name, spec in self.registered.items()
+            if names is None or name in names
+        ]
 
     def _imported(self, name: str) -> S:
         source = imported(name)

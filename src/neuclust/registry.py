@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, is_dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, cast, get_type_hints
 
@@ -15,14 +15,7 @@ from neuclust.core import Policy
 from neuclust.environments import catalogue
 from neuclust.errors import ConfigError, NeuclustError, SaveError, StateError, suggestion
 from neuclust.extensions import Registration as Registration  # executors import it from here
-from neuclust.extensions import (
-    Registry,
-    file_hash_of,
-    first_sentence,
-    imported,
-    place_of,
-    portable_place,
-)
+from neuclust.extensions import Registry, file_hash_of, first_sentence, imported, place_of
 from neuclust.models.state import check_shapes
 from neuclust.persistence import read_state
 from neuclust.presets.catalogue import NEEDS, SHIPPED, TRUTH, PolicySpec
@@ -38,12 +31,12 @@ POLICIES = {spec.name: spec for spec in SHIPPED}
 
 def policies() -> dict[str, PolicySpec]:
     """All policies by name: built in, registered, and those of installed packages."""
-    return _REGISTRY.everything()
+    return REGISTRY.everything()
 
 
 def policy_spec(name: str) -> PolicySpec:
     """The policy of this name or of `package.module:Class`, or an error with the closest names."""
-    found = _REGISTRY.find(name)
+    found = REGISTRY.find(name)
     if found is None:
         raise ConfigError(f"no policy {name!r}; {suggestion(name, policies())}", field="policy")
     return found
@@ -155,7 +148,7 @@ def register_policy(
             f"{name}: expected a class whose `name` no other policy has, since saves carry it, got {spec.saved_as!r}, "
             f"the name of {place_of(other.policy)}"
         )
-    _REGISTRY.register(replace(spec, summary=summary or spec.summary, needs=tuple(needs) or spec.needs))
+    REGISTRY.register(replace(spec, summary=summary or spec.summary, needs=tuple(needs) or spec.needs))
     return policy
 
 
@@ -181,26 +174,15 @@ def _spec_of(
     return PolicySpec(name, first_sentence(policy), policy, known, tuple(getattr(policy, "needs", ())))
 
 
-_REGISTRY = Registry("neuclust.policies", POLICIES, _spec_of)
+REGISTRY = Registry("policy", "neuclust.policies", POLICIES, _spec_of)
 
 
-def outside(names: Iterable[str] | None = None) -> tuple[Registration, ...]:
+def outside(names: Collection[str] | None = None) -> tuple[Registration, ...]:
     """What was registered in this process (or those names of it); a worker calls `adopt` with it before it plays.
 
     A class of `__main__` or of a function is refused, since no other process can import it.
     """
-    wanted = None if names is None else set(names)
-    found = [
-        Registration("policy", spec.name, portable_place(spec.policy), _options(spec))
-        for spec in _REGISTRY.registered.values()
-        if wanted is None or spec.name in wanted
-    ]
-    return (*found, *catalogue.outside(wanted))
-
-
-def _options(spec: PolicySpec) -> dict[str, Any]:
-    presets = {preset: asdict(config) for preset, config in spec.presets.items()}
-    return {"config": portable_place(spec.config), "presets": presets, "summary": spec.summary, "needs": spec.needs}
+    return (*REGISTRY.registrations(names), *catalogue.REGISTRY.registrations(names))
 
 
 def adopt(registrations: Sequence[Registration]) -> None:
@@ -217,14 +199,14 @@ def adopt(registrations: Sequence[Registration]) -> None:
 
 def source_hash(name: str) -> str | None:
     """SHA-256 of the module of a policy or problem from outside; None for what neuclust ships, whose code is hashed."""
-    specs = (_REGISTRY.outside(name), catalogue.outside_spec(name))
+    specs = (REGISTRY.outside(name), catalogue.REGISTRY.outside(name))
     hashes = sorted({file_hash_of(spec.source) for spec in specs if spec is not None})
     return hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else None
 
 
 def knows_truth(name: str) -> bool:
     """Whether the policy of this name is given the truth (a yardstick, not a learner); False for unknown names."""
-    spec = POLICIES.get(name) or _REGISTRY.outside(name)
+    spec = POLICIES.get(name) or REGISTRY.outside(name)
     return spec is not None and spec.knows_truth
 
 

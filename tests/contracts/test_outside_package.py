@@ -53,7 +53,7 @@ def call(site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     """The command in this process, with the package on its path and on that of its workers."""
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
-    for known in (registry._REGISTRY, catalogue._REGISTRY):  # as in a fresh process
+    for known in (registry.REGISTRY, catalogue.REGISTRY):  # as in a fresh process
         monkeypatch.setattr(known, "registered", {})
         monkeypatch.setattr(known, "_read", False)
 

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from neuclust.environments.catalogue import build_environment
 from neuclust.environments.dealing import Simulated
 from neuclust.environments.movielens import (
     LARGEST_MEAN,
-    MOVIELENS_PROBLEMS,
     SMALLEST_SPREAD,
     HiddenTaste,
     dealt_movies,
@@ -26,6 +26,12 @@ from neuclust.environments.movielens import (
 )
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
+
+PROBLEMS: dict[str, Callable[..., SlateEnvironment]] = {
+    "ml-volatile": ml_volatile,
+    "ml-ideal": ml_ideal,
+    "ml-quadratic": ml_quadratic,
+}
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -41,9 +47,9 @@ def hidden_taste(problem: SlateEnvironment) -> HiddenTaste:
     return problem.rounds.means_of
 
 
-@pytest.mark.parametrize("name", list(MOVIELENS_PROBLEMS))
+@pytest.mark.parametrize("name", list(PROBLEMS))
 def test_means_are_chances_and_no_slate_beats_the_best(name: str, twin: ProfileDataset) -> None:
-    problem = MOVIELENS_PROBLEMS[name](twin, seed=3, horizon=30, arms_per_round=60)
+    problem = PROBLEMS[name](twin, seed=3, horizon=30, arms_per_round=60)
     generator = np.random.default_rng(0)
     for t in (1, 15, 30):
         r = problem.round(t)
@@ -55,9 +61,9 @@ def test_means_are_chances_and_no_slate_beats_the_best(name: str, twin: ProfileD
             assert problem.expected_reward(r, Slate(drawn, drawn, drawn)) <= problem.best_expected_reward(r) + 1e-12
 
 
-@pytest.mark.parametrize("name", list(MOVIELENS_PROBLEMS))
+@pytest.mark.parametrize("name", list(PROBLEMS))
 def test_the_seed_deals_movies_offers_and_truth(name: str, twin: ProfileDataset) -> None:
-    one, again, other = (MOVIELENS_PROBLEMS[name](twin, seed=s, horizon=9) for s in (1, 1, 2))
+    one, again, other = (PROBLEMS[name](twin, seed=s, horizon=9) for s in (1, 1, 2))
     rounds = [problem.round(7) for problem in (one, again, other)]
     assert torch.equal(not_none(rounds[0].query), not_none(rounds[1].query))
     assert torch.equal(one.means(rounds[0]), again.means(rounds[1]))

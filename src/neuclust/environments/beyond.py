@@ -1,7 +1,7 @@
 """Problems beyond the paper's assumptions: structured slates, drift, late feedback, turnover, many arms, long slates.
 
 All but the drifting ones stand on the arms and the truth of `clusters`, so that a policy's regret on one of them
-can be held against its regret on `clusters` with the same seed.
+can be compared with its regret on `clusters` with the same seed.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def turnover(spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment
 
 
 def many_arms(spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
-    """`clusters` with 100,000 arms, all offered in every round unless told otherwise."""
+    """`clusters` with 100,000 arms, all offered in every round by default."""
     return clustered("many-arms", ProblemSpec.of(spec, fields), (MANY_ARMS, DIM, CLUSTERS))
 
 

@@ -7,7 +7,7 @@ seeds pair policies on one instance and different seeds are different instances.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -21,12 +21,12 @@ from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, suggestion
-from neuclust.extensions import Registration, Registry, first_sentence, portable_place
+from neuclust.extensions import Registry, first_sentence
 
 TWIN_ROUNDS = 6000
 START_RATINGS = 5
-VOLATILE_OFFER = 250  # restaurants per round of yelp-volatile, unless told otherwise
-REPLAY_ADVICE = "replay plays back recorded ratings and needs a prepared file of them"
+VOLATILE_OFFER = 250  # restaurants per round of yelp-volatile by default
+REPLAY_ADVICE = "replay plays back real ratings and needs a prepared file of them"
 
 Builder = Callable[[ProblemSpec], Environment]
 
@@ -36,13 +36,17 @@ class EnvironmentSpec:
     """A problem's name, what it is in a line, and how it is built from sizes and a seed."""
 
     name: str
-    summary: str
     builder: Builder
+    summary: str
     takes_data: bool = False  # played on a prepared MovieLens file where one is given, on the twin elsewhere
 
     @property
     def source(self) -> Builder:
         return self.builder
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"summary": self.summary, "takes_data": self.takes_data}
 
 
 def build_environment(name: str, spec: ProblemSpec | None = None, /, **fields: Any) -> Environment:
@@ -63,7 +67,7 @@ def environment_spec(name: str) -> EnvironmentSpec:
     """The problem of this name, or an error with the closest ones."""
     if name == "replay":
         raise ConfigError(REPLAY_ADVICE, field="environment")
-    found = _REGISTRY.find(name)
+    found = REGISTRY.find(name)
     if found is None:
         raise ConfigError(f"no built-in problem {name!r}; {suggestion(name, environments())}", field="environment")
     return found
@@ -71,12 +75,12 @@ def environment_spec(name: str) -> EnvironmentSpec:
 
 def environments() -> dict[str, EnvironmentSpec]:
     """All problems by name: built in, registered, and those of installed packages."""
-    return _REGISTRY.everything()
+    return REGISTRY.everything()
 
 
 def takes_data(name: str) -> bool:
     """Whether the named problem is made of a prepared MovieLens file where one is given."""
-    spec = ENVIRONMENTS.get(name) or _REGISTRY.registered.get(name)
+    spec = ENVIRONMENTS.get(name) or REGISTRY.registered.get(name)
     return spec is not None and spec.takes_data
 
 
@@ -90,34 +94,15 @@ def register_environment(
     if builder is None:
         return lambda found: register_environment(name, found, summary=summary, takes_data=takes_data)
     spec = _spec_of(name, builder)
-    _REGISTRY.register(replace(spec, summary=summary or spec.summary, takes_data=takes_data))
+    REGISTRY.register(replace(spec, summary=summary or spec.summary, takes_data=takes_data))
     return builder
-
-
-def outside(names: Collection[str] | None = None) -> list[Registration]:
-    """The problems registered in this process (or those names of them), as data for other processes."""
-    return [
-        Registration(
-            "environment",
-            spec.name,
-            portable_place(spec.builder),
-            {"summary": spec.summary, "takes_data": spec.takes_data},
-        )
-        for spec in _REGISTRY.registered.values()
-        if names is None or spec.name in names
-    ]
-
-
-def outside_spec(name: str) -> EnvironmentSpec | None:
-    """The problem of a name that the package does not ship; None where it does, or where there is none."""
-    return _REGISTRY.outside(name)
 
 
 def _spec_of(name: str, builder: Any) -> EnvironmentSpec:
     if not callable(builder) or not hasattr(builder, "__qualname__"):
         raise ConfigError(f"{name}: expected a class or function that builds an environment from a ProblemSpec, "
                           f"got {builder!r:.100}")  # fmt: skip
-    return EnvironmentSpec(name, first_sentence(builder), builder)
+    return EnvironmentSpec(name, builder, first_sentence(builder))
 
 
 # --- the problems neuclust ships ------------------------------------------------------------------------------
@@ -177,113 +162,53 @@ def _without_ratings(spec: ProblemSpec) -> ProblemSpec:
     return spec
 
 
+# fmt: off
 _SHIPPED: tuple[EnvironmentSpec, ...] = (
-    EnvironmentSpec(
-        "movielens-twin",
-        "the paper's MovieLens problem on synthetic users: 10,168 arms, 20 genres, one movie per round",
-        _movielens_twin,
-    ),
-    EnvironmentSpec(
-        "cold-start",
-        "the same users known by 5 ratings each, while their true tastes pay: for the online variant",
-        _cold_start,
-    ),
-    EnvironmentSpec(
-        "yelp-twin",
-        "the paper's Yelp problem on synthetic restaurants: 52,268 arms, 171 terms, one user per round",
-        _yelp_twin,
-    ),
-    EnvironmentSpec(
-        "yelp-volatile",
-        "250 of them per round, without those that list nothing but Restaurants, which would win every round",
-        _yelp_volatile,
-    ),
-    EnvironmentSpec(
-        "clusters",
-        "20 true clusters of arms, in each another shape of the reward: 500 of 5,000 arms per round",
-        _synthetic(synthetic.clusters),
-    ),
-    EnvironmentSpec(
-        "bump",
-        "one hidden spot on the sphere is good, no linear score finds it: 500 of 5,000 arms per round",
-        _synthetic(synthetic.bump),
-    ),
-    EnvironmentSpec(
-        "quadratic",
-        "both ends of one hidden axis are good: 500 of 5,000 arms per round",
-        _synthetic(synthetic.quadratic),
-    ),
-    EnvironmentSpec(
-        "ml-paper", "the paper's MovieLens problem, on a prepared file or the twin", _ml_paper, takes_data=True
-    ),
-    EnvironmentSpec(
-        "ml-volatile",
-        "MovieLens without users who like everything: centred profiles, 500 users per round",
-        _on_movielens(movielens.ml_volatile),
-        takes_data=True,
-    ),
-    EnvironmentSpec(
-        "ml-ideal",
-        "MovieLens users near a hidden ideal point are good, which no linear score can rank: 500 per round",
-        _on_movielens(movielens.ml_ideal),
-        takes_data=True,
-    ),
-    EnvironmentSpec(
-        "ml-quadratic",
-        "MovieLens users at both ends of a hidden axis of tastes are good: 500 per round",
-        _on_movielens(movielens.ml_quadratic),
-        takes_data=True,
-    ),
-    EnvironmentSpec(
-        "coverage",
-        "the slate pays for the number of true clusters it hits: the best slate is in many",
-        _synthetic(beyond.coverage),
-    ),
-    EnvironmentSpec(
-        "redundancy",
-        "every further success of a true cluster is worth half of the one before",
-        _synthetic(beyond.redundancy),
-    ),
-    EnvironmentSpec(
-        "cascade",
-        "a reader leaves with the first arm that pays: order matters, later arms are not seen",
-        _synthetic(beyond.cascade),
-    ),
-    EnvironmentSpec(
-        "drift-none",
-        "one hidden taste that stays: what the drifting problems are held against",
-        _synthetic(beyond.drift_none),
-    ),
-    EnvironmentSpec(
-        "drift-abrupt",
-        "the hidden taste becomes another one, at right angles, in the middle of the run",
-        _synthetic(beyond.drift_abrupt),
-    ),
-    EnvironmentSpec(
-        "drift-slow", "the hidden taste turns by a right angle over the run", _synthetic(beyond.drift_slow)
-    ),
-    EnvironmentSpec("delayed", "clusters, where half of the feedback comes 50 rounds late", _synthetic(beyond.delayed)),
-    EnvironmentSpec(
-        "missing",
-        "clusters, where 20 % of the rounds' feedback never comes and 30 % of the other arms' rewards are unseen",
-        _synthetic(beyond.missing),
-    ),
-    EnvironmentSpec(
-        "turnover",
-        "clusters, where arms appear and leave for good: about 1,000 of 5,000 are there at a time",
-        _synthetic(beyond.turnover),
-    ),
-    EnvironmentSpec(
-        "many-arms",
-        "100,000 arms in 20 true clusters, all offered in every round",
-        _synthetic(beyond.many_arms, offered=None),
-    ),
-    EnvironmentSpec(
-        "long-slate",
-        "clusters for slates of 20 (slate size 20): no cluster offers that many good arms",
-        _synthetic(beyond.long_slate),
-    ),
+    EnvironmentSpec("movielens-twin", _movielens_twin,
+        "the paper's MovieLens problem on synthetic users: 10,168 arms, 20 genres, one movie per round"),
+    EnvironmentSpec("cold-start", _cold_start,
+        "the same users known by 5 ratings each, while their true tastes pay: for the online variant"),
+    EnvironmentSpec("yelp-twin", _yelp_twin,
+        "the paper's Yelp problem on synthetic restaurants: 52,268 arms, 171 terms, one user per round"),
+    EnvironmentSpec("yelp-volatile", _yelp_volatile,
+        "250 of them per round, without those that list nothing but Restaurants, which would win every round"),
+    EnvironmentSpec("clusters", _synthetic(synthetic.clusters),
+        "20 true clusters of arms, in each another shape of the reward: 500 of 5,000 arms per round"),
+    EnvironmentSpec("bump", _synthetic(synthetic.bump),
+        "one hidden spot on the sphere is good, no linear score finds it: 500 of 5,000 arms per round"),
+    EnvironmentSpec("quadratic", _synthetic(synthetic.quadratic),
+        "both ends of one hidden axis are good: 500 of 5,000 arms per round"),
+    EnvironmentSpec("ml-paper", _ml_paper,
+        "the paper's MovieLens problem, on a prepared file or the twin", takes_data=True),
+    EnvironmentSpec("ml-volatile", _on_movielens(movielens.ml_volatile),
+        "MovieLens without users who like everything: centred profiles, 500 users per round", takes_data=True),
+    EnvironmentSpec("ml-ideal", _on_movielens(movielens.ml_ideal),
+        "MovieLens users near a hidden ideal point are good, no linear score finds it: 500 per round", takes_data=True),
+    EnvironmentSpec("ml-quadratic", _on_movielens(movielens.ml_quadratic),
+        "MovieLens users at both ends of a hidden axis of tastes are good: 500 per round", takes_data=True),
+    EnvironmentSpec("coverage", _synthetic(beyond.coverage),
+        "the slate pays for the number of true clusters it hits: the best slate is in many"),
+    EnvironmentSpec("redundancy", _synthetic(beyond.redundancy),
+        "every further success of a true cluster is worth half of the one before"),
+    EnvironmentSpec("cascade", _synthetic(beyond.cascade),
+        "a reader leaves with the first arm that pays: order matters, later arms are not seen"),
+    EnvironmentSpec("drift-none", _synthetic(beyond.drift_none),
+        "one hidden taste that stays: what the drifting problems are compared with"),
+    EnvironmentSpec("drift-abrupt", _synthetic(beyond.drift_abrupt),
+        "the hidden taste becomes another one, at right angles, in the middle of the run"),
+    EnvironmentSpec("drift-slow", _synthetic(beyond.drift_slow),
+        "the hidden taste turns by a right angle over the run"),
+    EnvironmentSpec("delayed", _synthetic(beyond.delayed), "clusters, where half of the feedback comes 50 rounds late"),
+    EnvironmentSpec("missing", _synthetic(beyond.missing),
+        "clusters, where 20 % of the rounds' feedback never comes and 30 % of the other arms' rewards are unseen"),
+    EnvironmentSpec("turnover", _synthetic(beyond.turnover),
+        "clusters, where arms appear and leave for good: about 1,000 of 5,000 are there at a time"),
+    EnvironmentSpec("many-arms", _synthetic(beyond.many_arms, offered=None),
+        "100,000 arms in 20 true clusters, all offered in every round"),
+    EnvironmentSpec("long-slate", _synthetic(beyond.long_slate),
+        "clusters for slates of 20 (slate size 20): no cluster offers that many good arms"),
 )
+# fmt: on
 
 ENVIRONMENTS = {spec.name: spec for spec in _SHIPPED}
-_REGISTRY = Registry("neuclust.environments", ENVIRONMENTS, _spec_of)
+REGISTRY = Registry("environment", "neuclust.environments", ENVIRONMENTS, _spec_of)

@@ -46,16 +46,9 @@ class Arms:
         return labels if rows is None else labels[rows]
 
 
-@dataclass(frozen=True, slots=True)
-class Coins:
-    """`size` uniform numbers per round, a function of (seed, purpose, t) alone: every policy meets the same ones."""
-
-    seed: int
-    purpose: str
-    size: int
-
-    def __call__(self, t: int) -> Tensor:
-        return torch.from_numpy(stream(self.seed, self.purpose, t).random(self.size))
+def coins(seed: int, purpose: str, size: int, t: int) -> Tensor:
+    """`size` uniform numbers of round t, a function of (seed, purpose, t) alone: every policy meets the same ones."""
+    return torch.from_numpy(stream(seed, purpose, t).random(size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,32 +82,15 @@ class RecordedRounds(Protocol):
     def __call__(self, t: int) -> tuple[Tensor, Tensor]: ...
 
 
-class Rounds(Protocol):
-    """The queries (T, d), and per round the rows offered (None: all) with their μ, (n,)."""
-
-    @property
-    def queries(self) -> Tensor | None: ...
-
-    @property
-    def is_steady(self) -> bool:
-        """Whether no round changes a mean."""
-        ...
-
-    def deal(self, t: int, offer: Offer) -> tuple[Tensor | None, Tensor]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Simulated:
     """Rounds with arms offered at random and mean rewards that depend on the query alone."""
 
     means_of: MeanRewards
-    queries: Tensor | None = None
-
-    @property
-    def is_steady(self) -> bool:
-        return self.queries is None
+    queries: Tensor | None = None  # (T, d)
 
     def deal(self, t: int, offer: Offer) -> tuple[Tensor | None, Tensor]:
+        """The rows offered in round t (None: all) and their μ, (n,) each."""
         rows = offer(t)
         return rows, self.means_of(rows, query_at(self.queries, t))
 
@@ -125,10 +101,12 @@ class Recorded:
 
     rounds: RecordedRounds
     queries: Tensor | None = None
-    is_steady = False
 
     def deal(self, t: int, offer: Offer) -> tuple[Tensor | None, Tensor]:  # noqa: ARG002
         return self.rounds(t)
+
+
+Rounds = Simulated | Recorded
 
 
 def query_at(queries: Tensor | None, t: int) -> Tensor | None:
@@ -139,8 +117,8 @@ def query_at(queries: Tensor | None, t: int) -> Tensor | None:
 def average_means(rounds: Rounds, n_arms: int, horizon: int) -> Tensor:
     """μ of every arm averaged over the rounds, (N,); recorded arms over the rounds that offered them, or 0."""
     every = Offer(n_arms)
-    if rounds.is_steady:
-        return rounds.deal(1, every)[1]
+    if isinstance(rounds, Simulated) and rounds.queries is None:  # every round has the same means
+        return rounds.means_of(None, None)
     sums, times = (torch.zeros(n_arms, dtype=torch.float64) for _ in range(2))
     for t in range(1, horizon + 1):
         offered, means = rounds.deal(t, every)

@@ -106,13 +106,6 @@ def ml_quadratic(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fie
     return SlateEnvironment("ml-quadratic", arms, _movies(dataset, truth, spec, fewest_genres=2), spec)
 
 
-MOVIELENS_PROBLEMS: dict[str, Callable[..., SlateEnvironment]] = {
-    "ml-volatile": ml_volatile,
-    "ml-ideal": ml_ideal,
-    "ml-quadratic": ml_quadratic,
-}
-
-
 def varied_users(dataset: ProfileDataset) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats, Floats]:
     """Rows of users with profile s.d. ≥ 0.15 and mean ≤ 4.7, (U,); what each rated (U, d); mean and s.d., (U, 1)."""
     arms = dataset.arms.astype(np.float64)

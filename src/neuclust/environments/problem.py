@@ -114,7 +114,7 @@ def arrival(environment: Environment, t: int) -> int | None:
 def scored(environment: Environment, round: Round, slate: Slate, feedback: Feedback) -> RoundScore:
     """The environment's own score, or one from u* and u(S) alone.
 
-    In the latter u* stands for R*, which nobody draws: E max(0, R* − R) becomes max(0, u* − u(S)), its floor 0, and
+    In the latter u* stands for R*, which is not drawn: E max(0, R* − R) becomes max(0, u* − u(S)), its floor 0, and
     the gap of means K (u* − u(S)), its value where the slate pays the mean.
     """
     if isinstance(environment, HasScore):

@@ -46,7 +46,7 @@ def replay_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None,
     if spec.slate_size > smallest:
         raise ConfigError(
             f"{dataset.name}: expected a slate size from 1 to the {smallest} arms of the smallest round, "
-            f"got {spec.slate_size}; prepare the replay with more arms per round at least"
+            f"got {spec.slate_size}; prepare the replay with more arms per round"
         )
     order = stream(spec.seed, "replay order").permutation(len(dataset.rounds))
     rounds = Recorded(PlayedBack(dataset.offers, order), torch.tensor(dataset.rounds[order], dtype=torch.float64))

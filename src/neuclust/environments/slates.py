@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.environments.dealing import Arms, Coins, Offer, Rounds, Simulated, average_means, query_at, same
+from neuclust.environments.dealing import Arms, Offer, Rounds, Simulated, average_means, coins, query_at, same
 from neuclust.environments.delivery import Delivery
 from neuclust.environments.problem import ProblemSpec, RoundScore
 from neuclust.environments.rewards import Outcomes, SlateReward, expected_clipped, threshold
@@ -60,8 +61,8 @@ class SlateEnvironment:
         # whether the slate's reward counts arms, and all feedback comes whole and at once
         self.is_plain = isinstance(self.pays, SlateReward) and delivery is None
         self.offer = Offer(self.n_arms, spec.arms_per_round, spec.seed)
-        self.coins = Coins(spec.seed, "coins", self.n_arms)  # U_{t,i} of every arm of the catalogue, (N,)
-        self.rival_coins = Coins(spec.seed, "rival", spec.slate_size)  # of the best slate's arms, (K,)
+        self.coins = partial(coins, spec.seed, "coins", self.n_arms)  # U_{t,i} of every arm of the catalogue, (N,)
+        self.rival_coins = partial(coins, spec.seed, "rival", spec.slate_size)  # of the best slate's arms, (K,)
         self._averages: Tensor | None = None
         self._truth: Truth | None = None
         _check_problem(self)

@@ -27,7 +27,7 @@ from neuclust.randomness import stream
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
-OFFERED = 500  # arms per round, unless told otherwise
+OFFERED = 500  # arms per round by default
 FLOOR, SPAN = 0.05, 0.9  # every mean reward lies in [FLOOR, FLOOR + SPAN]
 CLUSTER_SPREAD = 0.5  # length of an arm's noise around its unit centre, before the arm is scaled to length 1
 LOWEST_HEIGHT, SECOND_HEIGHT = 0.2, 0.88  # of a cluster's best arms, as a share of the best cluster's
@@ -122,7 +122,7 @@ def quadratic(spec: ProblemSpec | None = None, *, n_arms: int = 5000, dim: int =
 
 
 def some_offered(spec: ProblemSpec | None, fields: Mapping[str, Any]) -> ProblemSpec:
-    """The spec of a problem that offers 500 arms per round unless told otherwise; None offers all."""
+    """The spec of a problem that offers 500 arms per round by default; None offers all."""
     return ProblemSpec.of(spec, fields, arms_per_round=OFFERED)
 
 

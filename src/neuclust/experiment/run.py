@@ -37,21 +37,21 @@ class Tally:
 
     rounds_asked: int
     rounds: int = 0
+    curve: list[tuple[int, float]] = field(default_factory=list)  # of the expected regret
+    reward_curve: list[tuple[int, float]] = field(default_factory=list)  # of the expected reward
+    chosen_clusters: list[int] = field(default_factory=list)
     expected_regret: float = 0.0
     clipped_regret: float = 0.0
     expected_clipped_regret: float = 0.0
     clipped_floor: float = 0.0
-    successes: float = 0.0
-    best_expected: float = 0.0
-    expected_reward: float = 0.0
     realised_regret: float = 0.0
-    mean_gap: float = 0.0
+    expected_reward: float = 0.0
+    best_expected: float = 0.0
+    successes: float = 0.0
     arm_successes: float = 0.0
+    mean_gap: float = 0.0
     select_seconds: float = 0.0
     update_seconds: float = 0.0
-    curve: list[tuple[int, float]] = field(default_factory=list)
-    reward_curve: list[tuple[int, float]] = field(default_factory=list)
-    chosen_clusters: list[int] = field(default_factory=list)
 
     def add(self, score: RoundScore) -> None:
         """Count one more round."""
