@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuclust.errors import DataError
-from neuclust.experiment.records import REQUIRED, RunRecord, read_runs, runs_document, write_runs
+from neuclust.experiment.records import REQUIRED, read_runs, runs_document, write_runs
 
 CONTRACT = {
     "policy", "preset", "env", "seed", "rounds", "expected_regret", "clipped_regret", "expected_clipped_regret",
