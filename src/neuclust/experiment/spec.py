@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neuclust.configuration import resolve
-from neuclust.environments.catalogue import environments, takes_data
+from neuclust.environments.catalogue import takes_data
 from neuclust.environments.rewards import parse_reward
-from neuclust.errors import ConfigError, NeuclustError, one_of, suggestion
+from neuclust.errors import ConfigError, NeuclustError, one_of
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.problem import OpenProblem, Problem, open_problem
 from neuclust.experiment.toml_lines import TomlPlaces
@@ -35,10 +35,6 @@ class SweepSpec:
     contestants: tuple[Contestant, ...]
     seeds: tuple[int, ...]
     rewards: tuple[str, ...] = ()  # the source of each problem's rewards, where the files were opened
-
-    @property
-    def size(self) -> int:
-        return len(self.problems) * len(self.contestants) * len(self.seeds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +132,6 @@ def _problem(top: _Table, table: _Table) -> Problem:
     env, data = table.text("env"), table.text("data")
     if (env is None) == (data is None) and not takes_data(env or ""):
         table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
-    if env is not None and ":" not in env and env not in environments():
-        table.refuse(f"env: no built-in problem {env!r}; {suggestion(env, environments())}", "env")
     path = None if data is None else (table.places.file.parent / data).absolute()
     slate_size = table.whole("slate_size", top.whole("slate_size", 5)) or 5
     reward = table.text("slate_reward")
