@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -16,80 +17,74 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """The question it answers, its module, and its arguments at full and at small size."""
+    """The question it answers, its module in this package, and its arguments at small and at full size."""
 
     summary: str
     module: str
-    full: tuple[str, ...]
-    quick: tuple[str, ...]
+    quick: str
+    full: str = ""
 
 
 BENCHMARKS = {
     "naive-ratio": Benchmark(
         "how much faster than a straightforward PyTorch version, at equal widths and slates",
-        "benchmarks.naive_ratio",
-        full=(),
-        quick=("--rounds", "1", "10"),
+        "naive_ratio",
+        quick="--rounds 1 10",
     ),
     "peers": Benchmark(
         "selections and updates beside calvera, Vowpal Wabbit and mab2rec, with new arms in every round",
-        "benchmarks.peers",
-        full=("--json", "docs/records/peers.json"),
-        quick=("--arms", "100", "1000", "--learn", "50", "--repeats", "3", "--patience", "3"),
+        "peers",
+        quick="--arms 100 1000 --learn 50 --repeats 3 --patience 3",
+        full="--json docs/records/peers.json",
     ),
     "scaling": Benchmark(
         "how time and memory grow with arms, rounds, parameters and slate size",
-        "benchmarks.scaling",
-        full=("--json", "docs/records/scaling.json", "--figure", "docs/figures/scaling.svg"),
-        quick=("--quick",),
+        "scaling",
+        quick="--quick",
+        full="--json docs/records/scaling.json --figure docs/figures/scaling.svg",
     ),
     "movielens-offline": Benchmark(
         "regret of NeUClust, CN-UCB and LinUCB on MovieLens over paired seeds",
-        "benchmarks.movielens_seeds",
-        full=("offline",),
-        quick=("offline", "--seeds", "2", "--rounds", "100"),
+        "movielens_seeds",
+        quick="offline --seeds 2 --rounds 100",
+        full="offline",
     ),
     "movielens-online": Benchmark(
         "regret from a cold start, with and without tracking profiles, over paired seeds",
-        "benchmarks.movielens_seeds",
-        full=("online",),
-        quick=("online", "--seeds", "2", "--rounds", "50"),
+        "movielens_seeds",
+        quick="online --seeds 2 --rounds 50",
+        full="online",
     ),
     "twin-fidelity": Benchmark(
         "whether the synthetic MovieLens twin behaves like the real problem",
-        "benchmarks.twin_fidelity",
-        full=(),
-        quick=("--regrets-only", "--rounds", "100", "--seeds", "1"),
+        "twin_fidelity",
+        quick="--regrets-only --rounds 100 --seeds 1",
     ),
     "data-scale": Benchmark(
         "time and memory to prepare raw files of published size",
-        "benchmarks.data_scale",
-        full=(),
-        quick=("--ratings", "1000000", "--reviews", "200000"),
+        "data_scale",
+        quick="--ratings 1000000 --reviews 200000",
     ),
     "gpu": Benchmark(
-        "seconds a run on a GPU, alone and with seeds batched, and whether it agrees with the CPU",
-        "benchmarks.gpu",
-        full=("--json", "docs/records/gpu.json"),
-        quick=("--rounds", "20", "--seeds", "2", "--agreement-rounds", "10", "--only", "movielens seeds"),
+        "seconds per run on a GPU, alone and with seeds batched, and whether it agrees with the CPU",
+        "gpu",
+        quick="--rounds 20 --seeds 2 --agreement-rounds 10 --only 'movielens seeds'",
+        full="--json docs/records/gpu.json",
     ),
     "yelp-size": Benchmark(
         "time and memory of NeUClust at Yelp size, and what a round has to look at",
-        "benchmarks.yelp_size",
-        full=(),
-        quick=("--rounds", "20", "--every", "5"),
+        "yelp_size",
+        quick="--rounds 20 --every 5",
     ),
     "million-arms": Benchmark(
         "one selection among a million arms, masked and dense contexts",
-        "benchmarks.million_arms",
-        full=(),
-        quick=("--arms", "100000", "--rounds", "20"),
+        "million_arms",
+        quick="--arms 100000 --rounds 20",
     ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
-        "benchmarks.sweep_overhead",
-        full=(),
-        quick=("--seeds", "2", "--rounds", "100"),
+        "sweep_overhead",
+        quick="--seeds 2 --rounds 100",
     ),
 }
 
@@ -126,9 +121,11 @@ def succeeds(name: str, quick: bool) -> bool:
     """
     benchmark = BENCHMARKS[name]
     print(f"== {name}: {benchmark.summary}{' (small size)' if quick else ''}", flush=True)
-    words = benchmark.quick if quick else benchmark.full
+    words = shlex.split(benchmark.quick if quick else benchmark.full)
     environment = {"OMP_NUM_THREADS": "1"} | os.environ
-    done = subprocess.run([sys.executable, "-m", benchmark.module, *words], env=environment, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{benchmark.module}", *words], env=environment, check=False
+    )
     print(flush=True)
     return done.returncode == 0
 

@@ -1,4 +1,4 @@
-"""Plays policies on problems of the suite with nothing but the core installed, and keeps one line a run.
+"""Plays policies on problems of the suite with nothing but the core installed, and keeps one line per run.
 
     python -m benchmarks.contest --out runs.jsonl --policy auto --policy "linucb@alpha=0.3" --problem bump \
         --seeds 1000:1020 --rounds 1000 --movielens movielens-25m.npz --replay replay.npz --workers 2
@@ -11,94 +11,97 @@ contest goes on where it stopped. `--rounds` plays every problem that long; the 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # runs go side by side: a core each
+
+if TYPE_CHECKING:
+    from neuclust.experiment.contestants import Contestant
+    from neuclust.experiment.engines.engine import Progress
+    from neuclust.experiment.run import Tally
+    from neuclust.experiment.tasks import Task
 
 STRIDE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One run: a policy on one instance of a problem."""
+    """One run: a policy on one instance of a problem of the suite, as they are named in the file."""
 
     problem: str
     policy: str
     seed: int
     rounds: int
 
-    @property
-    def key(self) -> tuple[str, str, int, int]:
-        return self.problem, self.policy, self.seed, self.rounds
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A match and the task that plays it."""
+
+    match: Match
+    task: Task
 
 
-def play(match: Match, movielens: Path | None, replay: Path | None) -> dict[str, Any]:
+def play(job: Job, on_progress: Callable[[Progress], None]) -> dict[str, Any]:  # noqa: ARG001
     """Regret every 100 rounds and at the end, seconds of selecting and updating, restarts after changes."""
-    import torch
+    from neuclust.experiment.tasks import Hooks, play_task
 
-    from neuclust.experiment.run import RunLabel, Tally, run
-    from neuclust.experiment.suite import SUITE, SuiteInputs
-    from neuclust.registry import build_policy
-
-    torch.set_num_threads(1)
-    problem = next(one for one in SUITE if one.name == match.problem)
-    environment = problem.build(match.seed, match.rounds, inputs=SuiteInputs(movielens, replay))
-    title, _, settings = match.policy.partition("@")
-    name, _, preset = title.partition(":")
-    overrides = dict(text.split("=", 1) for text in settings.split(";") if text)
-    policy = build_policy(
-        name, preset=preset or "default", environment=environment, seed=match.seed, overrides=overrides
-    )
     points: dict[int, float] = {}
+    policies: list[Any] = []
 
     def note(tally: Tally) -> None:
-        if tally.rounds % STRIDE == 0 or tally.rounds == match.rounds:
+        if tally.rounds % STRIDE == 0 or tally.rounds == job.match.rounds:
             points[tally.rounds] = round(tally.expected_regret, 4)
 
-    record = run(policy, environment, match.rounds, match.seed, label=RunLabel(name), on_round=note)
+    record = play_task(job.task, Hooks(note, on_policy=policies.append))
     return {
-        **asdict(match),
+        **asdict(job.match),
         "regret": points,
         "seconds": round(record.select_seconds + record.update_seconds, 2),
-        "restarts": int(getattr(policy, "restarts", 0)),
+        "restarts": int(getattr(policies[0], "restarts", 0)),
     }
 
 
-def matches(arguments: argparse.Namespace) -> Iterator[Match]:
+def contestant(text: str) -> Contestant:
+    """NAME[:PRESET][@KEY=VALUE;KEY=VALUE]."""
+    from neuclust.experiment.contestants import parse_contestants
+
+    name, _, settings = text.partition("@")
+    (found,) = parse_contestants([name])
+    return replace(found, settings=dict(part.split("=", 1) for part in settings.split(";") if part))
+
+
+def jobs(arguments: argparse.Namespace) -> Iterator[Job]:
     """Seed by seed, so that an interrupted contest has something of everything."""
-    from neuclust.experiment.suite import SUITE
+    from neuclust.errors import ConfigError
+    from neuclust.experiment.suite import SUITE, SuiteInputs
+    from neuclust.experiment.tasks import Task, content_of
 
     known = {problem.name: problem for problem in SUITE}
+    policies = {text: contestant(text) for text in arguments.policy}
+    inputs = SuiteInputs(arguments.movielens, arguments.replay)
+    lengths = {name: arguments.rounds or known[name].rounds for name in arguments.problem or known}
+    problems = {}
+    for name, rounds in lengths.items():
+        try:
+            problems[name] = known[name].problem(inputs, rounds)
+        except ConfigError as error:  # recorded ratings that are not at hand
+            sys.stderr.write(f"{name}: {error}\n")
+    contents = {name: content_of(problem) for name, problem in problems.items()}
     first, _, last = arguments.seeds.partition(":")
     for seed in range(int(first), int(last)):
-        for name in arguments.problem or known:
-            for policy in arguments.policy:
-                yield Match(name, policy, seed, arguments.rounds or known[name].rounds)
-
-
-def held(out: Path) -> set[tuple[str, str, int, int]]:
-    """Runs a file holds already."""
-    if not out.exists():
-        return set()
-    rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    return {(row["problem"], row["policy"], row["seed"], row["rounds"]) for row in rows}
-
-
-def _task(given: tuple[Match, Path | None, Path | None]) -> dict[str, Any]:
-    try:
-        return play(*given)
-    except Exception as error:
-        return {**asdict(given[0]), "error": f"{type(error).__name__}: {error}"}
+        for name, problem in problems.items():
+            for text, who in policies.items():
+                match = Match(name, text, seed, lengths[name])
+                yield Job(match, Task("", problem, contents[name], who, seed, lengths[name]))
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -113,33 +116,25 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--limit", type=float, help="seconds after which no more is waited for")
     arguments = parser.parse_args(words)
-    known = held(arguments.out)
-    todo = [(one, arguments.movielens, arguments.replay) for one in matches(arguments) if one.key not in known]
+    from neuclust.experiment.engines.engine import Failure
+    from neuclust.experiment.engines.processes import ProcessEngine
+    from neuclust.experiment.sinks import JsonLines, read_lines
+
+    rows = read_lines(arguments.out)
+    held = {Match(row["problem"], row["policy"], row["seed"], row["rounds"]) for row in rows}
+    todo = [job for job in jobs(arguments) if job.match not in held]
+    end = time.monotonic() + (float("inf") if arguments.limit is None else arguments.limit)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an end by force would leave its workers playing on
-    pool = ProcessPoolExecutor(arguments.workers, mp_context=get_context("spawn"))
-    tasks = [pool.submit(_task, given) for given in todo]
-    done = 0
-    try:
-        with arguments.out.open("a", encoding="utf-8") as file:
-            for task in as_completed(tasks, arguments.limit):
-                row, done = task.result(), done + 1
-                if "error" in row:
-                    sys.stderr.write(f"{row['problem']} {row['policy']} seed {row['seed']}: {row['error']}\n")
-                    continue
-                file.write(json.dumps(row) + "\n")
-                file.flush()
-    except TimeoutError:
+    engine, done = ProcessEngine(arguments.workers), 0
+    with JsonLines(arguments.out) as lines:
+        for job, row in engine.map(play, todo, lambda: time.monotonic() >= end):
+            done += 1
+            if isinstance(row, Failure):
+                sys.stderr.write(f"{job.match.problem} {job.match.policy} seed {job.match.seed}: {row.error}\n")
+            else:
+                lines.write(row)
+    if done < len(todo):
         sys.stderr.write(f"stopped after {done} of {len(todo)} runs\n")
-    finally:
-        _stop(pool)
-
-
-def _stop(pool: ProcessPoolExecutor) -> None:
-    """Leave runs in the middle: they are played again the next time."""
-    workers = list(pool._processes.values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for worker in workers:
-        worker.terminate()
 
 
 if __name__ == "__main__":

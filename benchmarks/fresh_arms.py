@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.environments.slates import top_by_mean
+from neuclust.environments.rewards import top_by_mean
 from neuclust.environments.synthetic import CLUSTER_SPREAD, FLOOR, SPAN, unit_vectors
 from neuclust.randomness import stream
 

@@ -25,7 +25,7 @@ import torch
 from benchmarks.movielens_problem import movielens_file
 from neuclust.experiment.engines.device import BatchRun, run_batch, trace_batch
 from neuclust.experiment.engines.device.runner import usable_device
-from neuclust.experiment.plan import Problem, open_problem
+from neuclust.experiment.problem import Problem, open_problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel
 from neuclust.registry import policy_config
@@ -75,7 +75,7 @@ def yelp() -> Problem:
 
 def runs_of(problem: Problem, rounds: int, policy: str, preset: str, seeds: Sequence[int]) -> list[BatchRun]:
     """The same policy with several seeds; environments are made beforehand, as a sweep does."""
-    environment_of, _ = open_problem(replace(problem, rounds=rounds))
+    environment_of = open_problem(replace(problem, rounds=rounds)).environment
     config, label = policy_config(policy, preset), RunLabel(policy, preset, env=problem.name)
     return [BatchRun(config, environment_of(seed), seed, label) for seed in seeds]
 

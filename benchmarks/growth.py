@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from neuclust.report.figures import COLOURS, GREY, INK, LABEL_SIZE
+from neuclust.report.drawing import COLOURS, GREY, INK, LABEL_SIZE
 
 Curve = Sequence[tuple[float, float]]  # (x, y), x ascending
 

@@ -50,6 +50,8 @@ def measured(kind: str, arms: int, rounds: int, repeats: int) -> str:
     from numpy.typing import NDArray
 
     from neuclust.core import Round
+    from neuclust.environments.dealing import Arms, Simulated
+    from neuclust.environments.problem import ProblemSpec
     from neuclust.environments.profiles import tanh_affinity
     from neuclust.environments.slates import SlateEnvironment
     from neuclust.policies.neuclust import NeUClust
@@ -75,10 +77,11 @@ def measured(kind: str, arms: int, rounds: int, repeats: int) -> str:
         policy_config("neuclust", "paper"), DIM, K, clusterer=Nearest(), catalogue=(torch.arange(arms), profiles)
     )
     few = SlateEnvironment(
-        name="few", profiles=profiles[:OFFERED].clone(), arm_ids=torch.arange(OFFERED),
-        queries=torch.from_numpy(queries) if kind == "masked" else None,
-        means_of=tanh_affinity(profiles[:OFFERED]), slate_size=K, horizon=rounds + repeats,
-    )  # fmt: skip
+        "few",
+        Arms(profiles[:OFFERED].clone(), torch.arange(OFFERED)),
+        Simulated(tanh_affinity(profiles[:OFFERED]), torch.from_numpy(queries) if kind == "masked" else None),
+        ProblemSpec(slate_size=K, horizon=rounds + repeats),
+    )
     for t in range(1, rounds + 1):
         round = few.round(t)
         slate = policy.select(round)

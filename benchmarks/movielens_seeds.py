@@ -1,31 +1,29 @@
-"""Who regrets least on MovieLens, over paired seeds? Mean ± standard error, and differences seed by seed.
+"""Which policy has the least regret on MovieLens, over paired seeds? Means, and differences seed by seed.
 
     python -m benchmarks.movielens_seeds [offline] [--seeds 10] [--rounds 1000] [--jobs 2] [--json FILE]
     python -m benchmarks.movielens_seeds online [...]
 
 `offline`: NeUClust (default and paper), CN-UCB and LinUCB on the paper's problem. `online`: NeUClust against
-its online variant from a cold start, profiles made of 5 ratings a user. Every policy meets the same coins for a
-seed. The real prepared file is played where it is at hand, else the twin. `--json` writes the records as
+its online variant from a cold start, profiles made of 5 ratings per user. All policies share the random
+numbers of a seed. The real prepared file is played where it is at hand, else the twin. `--json` writes the records as
 `neuclust run --json` does. Each run has one thread, so --jobs may be the number of cores.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.movielens_problem import movielens_file
-from neuclust.analysis.groups import Estimate, estimate
+from neuclust.analysis.estimates import Estimate, estimate
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.engines.engine import play
+from neuclust.experiment.problem import Problem
 from neuclust.experiment.records import RunRecord, write_runs
-from neuclust.experiment.run import RunLabel, run
-from neuclust.report.tables import text_table
+from neuclust.experiment.tasks import make_tasks
+from neuclust.report.results import text_table
 
 OFFLINE = (Contestant("neuclust"), Contestant("neuclust", "paper"), Contestant("cn-ucb"), Contestant("linucb"))
 ONLINE = (Contestant("neuclust"), Contestant("neuclust-online"))
@@ -33,17 +31,8 @@ COMPARISONS = {"offline": OFFLINE, "online": ONLINE}
 START_RATINGS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One run: who plays which problem with which seed."""
-
-    contestant: Contestant
-    problem: Problem
-    seed: int
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Play every match, then print the table and every pair's difference."""
+    """Play every run, then print the table and every pair's difference."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("comparison", nargs="?", choices=list(COMPARISONS), default="offline")
     parser.add_argument("--seeds", type=int, default=10, help="how many, from --first-seed on")
@@ -54,11 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     problem = _problem(options.comparison, options.rounds)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    matches = [Match(who, problem, seed) for seed in seeds for who in COMPARISONS[options.comparison]]
+    tasks = make_tasks(problem, COMPARISONS[options.comparison], seeds)
     records = []
-    for record in _played(matches, options.jobs):
+    for record in play(tasks, "processes", workers=options.jobs):
         records.append(record)
         print(f"{title(record)}, seed {record.seed}: {record.expected_regret:.2f}", file=sys.stderr, flush=True)
+    order = [who.title for who in COMPARISONS[options.comparison]]
+    records.sort(key=lambda record: (record.seed, order.index(title(record))))
     if options.json is not None:
         write_runs(options.json, records)
     print(text_table(records))
@@ -68,22 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _problem(comparison: str, rounds: int) -> Problem:
     start_ratings = START_RATINGS if comparison == "online" else None
     return Problem(data=movielens_file(), rounds=rounds, start_ratings=start_ratings)
-
-
-def _played(matches: Sequence[Match], jobs: int) -> Iterator[RunRecord]:
-    """Records in the order of the matches; the workers read their thread limits when they start."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = "1"
-    with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        yield from pool.imap(play, matches)
-
-
-def play(match: Match) -> RunRecord:
-    """One run in a process of its own."""
-    plan = make_plan(match.problem, [match.contestant], [match.seed])
-    (seed, environment, contestant), *_ = plan.matches()
-    label = RunLabel(contestant.policy, contestant.preset, env=match.problem.name, problem=match.problem.options)
-    return run(contestant.build(environment, seed), environment, plan.rounds, seed, label=label)
 
 
 def title(record: RunRecord) -> str:

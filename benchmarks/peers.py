@@ -2,7 +2,7 @@
 
     python -m benchmarks.peers [--arms 100 1000 10000] [--learn 200] [--repeats 5] [--patience 20] [--json FILE]
 
-d = 20, K = 5. Everybody first learns from the same `--learn` rounds of 100 new arms, which gives the regret, a check
+d = 20, K = 5. All first learn from the same `--learn` rounds of 100 new arms, which gives the regret, a check
 that all of them do learn. Then come `--repeats` timed rounds of every size, in turn, so that a busy machine is busy for
 all. Times are medians of processor time: with one thread for all, what a quiet machine takes, whatever else runs; the
 record has the wall-clock times too. Turning arrays into a library's input is outside the clock. A library whose rounds
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Learn, time, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", type=int, nargs="+", default=[100, 1_000, 10_000])
-    parser.add_argument("--learn", type=int, default=200, help="rounds everybody learns from before the timed ones")
+    parser.add_argument("--learn", type=int, default=200, help="rounds to learn from before the timed ones")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--patience", type=float, default=20.0, help="seconds a contender may take at one size")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="contenders whose name begins so")
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def made(problem: FreshArms, only: Sequence[str] | None) -> dict[str, Player]:
-    """Everybody who is installed, by name; a line for those who are not."""
+    """Every contender that is installed, by name; a line for those that are not."""
     wanted = [c for c in contenders() if only is None or c.name.lower().startswith(tuple(map(str.lower, only)))]
     found = {contender.name: _made(contender, problem) for contender in wanted}
     return {name: player for name, player in found.items() if player is not None}
@@ -114,7 +114,7 @@ def _made(contender: Contender, problem: FreshArms) -> Player | None:
 
 
 def learned(problem: FreshArms, name: str, player: Player, rounds: int) -> float:
-    """Play rounds 1 to `rounds` of 100 arms; the regret of the second half, a round."""
+    """Play rounds 1 to `rounds` of 100 arms; the regret per round of the second half."""
     total, half, began = 0.0, rounds // 2, time.perf_counter()
     for t in range(1, rounds + 1):
         regret, _, _ = played(problem, player, t, LEARNING_ARMS)
@@ -126,7 +126,7 @@ def learned(problem: FreshArms, name: str, player: Player, rounds: int) -> float
 def timed(
     problem: FreshArms, players: dict[str, Player], arms: int, learned: int, repeats: int, patience: float
 ) -> list[Timings]:
-    """`repeats` rounds of this size in turn, after one that nobody counts; who is slow keeps that one."""
+    """`repeats` rounds of this size in turn, after one that is not counted; a slow contender keeps that one."""
     rows, spent, base = [Timings(name, arms) for name in players], dict.fromkeys(players, 0.0), learned + arms
     for repeat in range(repeats + 1):
         for row, player in zip(rows, players.values(), strict=True):

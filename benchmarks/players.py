@@ -140,7 +140,7 @@ class RankingPlayer:
 class RecommenderPlayer:
     """mab2rec's LinUCB with one shared model: every offered arm is a context of the single decision `show`.
 
-    A model an arm, as mab2rec has it, would know nothing of arms that are all new.
+    One model per arm, as mab2rec has it, could not score arms that are all new.
     """
 
     def __init__(self, slate_size: int) -> None:
@@ -166,7 +166,7 @@ class RecommenderPlayer:
 
 
 def vowpal_lines(contexts: Tensor) -> list[str]:
-    """One line of text an arm, (n, d) -> n."""
+    """One line of text per arm, (n, d) -> n."""
     return ["|x " + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row)) for row in contexts.tolist()]
 
 

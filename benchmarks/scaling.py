@@ -23,7 +23,7 @@ from pathlib import Path
 from benchmarks.growth import Panel, exponent, growth_figure
 from benchmarks.scaling_point import AXES, Figures, Point
 from benchmarks.tables import described, machine, markdown, short, write_record
-from neuclust.report.figures import save_figure
+from neuclust.report.drawing import save_figure
 
 MEASURES = {"select_ms": "select ms", "update_ms": "update ms", "memory_mib": "MiB"}
 

@@ -36,7 +36,7 @@ Column = dict[str, float]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print one line a statistic and one a policy: real, twin, and how far apart."""
+    """Print one line per statistic and one per policy: real, twin, and how far apart."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, default=_default_file())
     parser.add_argument("--rounds", type=int, default=1000)

@@ -66,7 +66,7 @@ def play(rounds: int, every: int, seed: int, overrides: dict[str, str]) -> None:
                 flush=True,
             )
         feedback = environment.play(round, slate)
-        regret += environment.score(round, slate, feedback).expected_regret
+        regret += environment.best_expected_reward(round) - environment.expected_reward(round, slate)
         began = perf_counter()
         policy.update(round, slate, feedback)
         update += perf_counter() - began

@@ -13,8 +13,15 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: threads cost more than they bring at these sizes
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from invented_records import MakeRecord
+
+    from neuclust.analysis.reproduction.results import Reproduction
 
 settings.register_profile("neuclust", deadline=None, derandomize=True)
 settings.load_profile("neuclust")
@@ -24,6 +31,22 @@ _COUNTS = pytest.StashKey[dict[str, dict[str, int]]]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--counts", type=Path, metavar="FILE", help="add the counts of soak tests to this JSON file")
+
+
+@pytest.fixture
+def record() -> MakeRecord:
+    """Makes records of invented runs."""
+    from invented_records import invented
+
+    return invented
+
+
+@pytest.fixture
+def reproduced() -> Reproduction:
+    """A reproduction of invented records whose answers are known."""
+    from invented_reproduction import reproduction
+
+    return reproduction()
 
 
 @pytest.fixture

@@ -5,18 +5,24 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import pytest
 import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Policy, Round, Slate
+from neuclust.environments.catalogue import build_environment
+from neuclust.environments.dealing import Arms, Simulated
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.profiles import TanhAffinity
-from neuclust.environments.rewards import SlateReward, mean
+from neuclust.environments.rewards import mean
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
 from neuclust.randomness import stream
 
+T = TypeVar("T")
 PATHS = ("compiled", "library")  # loops compiled by Numba, and the plain ones of machines without it
 
 
@@ -63,32 +69,32 @@ def masked_queries(rounds: int, d: int, seed: int = 0) -> Tensor:
 
 
 def small_environment(
-    *,
-    n: int = 48,
-    d: int = 6,
-    centres: int = 4,
-    slate_size: int = 3,
-    horizon: int = 60,
-    seed: int = 0,
-    arms_per_round: int | None = None,
-    counts: bool = False,
-    reward: SlateReward | None = None,
+    *, n: int = 48, d: int = 6, centres: int = 4, horizon: int = 60, counts: bool = False, **fields: Any
 ) -> SlateEnvironment:
-    """A real environment in the shape of MovieLens: masked profiles, μ = tanh(s/4), mean slate reward unless given."""
-    profiles = clustered_profiles(n, d, centres, seed)
-    return SlateEnvironment(
-        name="small",
-        profiles=profiles,
-        arm_ids=torch.arange(n) * 3 + 7,
-        queries=masked_queries(horizon, d, seed),
-        means_of=TanhAffinity.of(profiles),
-        slate_size=slate_size,
-        horizon=horizon,
-        seed=seed,
-        reward=mean(slate_size) if reward is None else reward,
-        arms_per_round=arms_per_round,
-        counts=torch.full((n, d), 4.0, dtype=torch.float64) if counts else None,
-    )
+    """A real environment in the shape of MovieLens: masked profiles, μ = tanh(s/4), mean slate reward unless given.
+
+    `fields` are those of a ProblemSpec; slates have 3 arms unless told otherwise.
+    """
+    spec = ProblemSpec.of(None, fields, horizon=horizon, slate_size=3)
+    spec = spec if spec.reward is not None else replace(spec, reward=mean(spec.slate_size))
+    profiles = clustered_profiles(n, d, centres, spec.seed)
+    seen = torch.full((n, d), 4.0, dtype=torch.float64) if counts else None
+    arms = Arms(profiles, torch.arange(n) * 3 + 7, seen)
+    rounds = Simulated(TanhAffinity.of(profiles), masked_queries(horizon, d, spec.seed))
+    return SlateEnvironment("small", arms, rounds, spec)
+
+
+def not_none(value: T | None) -> T:
+    """A value that must be there."""
+    assert value is not None
+    return value
+
+
+def built_in(name: str, **fields: Any) -> SlateEnvironment:
+    """A problem that neuclust ships."""
+    environment = build_environment(name, **fields)
+    assert isinstance(environment, SlateEnvironment)
+    return environment
 
 
 def play(policy: Policy, environment: SlateEnvironment, rounds: range) -> list[list[int]]:

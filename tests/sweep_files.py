@@ -1,16 +1,18 @@
-"""A tiny problem and experiment on disk, a watch that keeps what it hears, and records without their timings."""
+"""A tiny problem and experiment on disk, a watch that keeps what it sees, and records without their timings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from neuclust.data.dataset import ProfileDataset
+from neuclust.experiment.engines.engine import Outcome, Progress
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.spec import read_spec
+from neuclust.experiment.sweep import Standing
 from neuclust.experiment.tasks import Task, tasks_of
 from neuclust.randomness import stream
 
@@ -41,19 +43,23 @@ settings = { "clustering.small" = "error" }
 """  # only the first round finds that its clusters are too small
 
 
-def write_problem(folder: Path) -> Path:
-    """60 arms with 6 features and 60 rounds."""
-    generator = stream(0, "sweep problem")
+def tiny_dataset(name: str, label: str) -> ProfileDataset:
+    """60 arms with 6 features and 60 rounds, drawn from the stream of this label."""
+    generator = stream(0, label)
     rounds = generator.random((60, 6)) > 0.5
     rounds[:, 0] |= ~rounds.any(1)
-    ProfileDataset(
-        name="tiny",
+    return ProfileDataset(
+        name=name,
         arms=generator.uniform(0.5, 5.0, (60, 6)).astype(np.float32),
         rounds=rounds.astype(np.float32),
         arm_ids=np.arange(60),
         round_ids=np.arange(60),
         features=tuple("abcdef"),
-    ).save(folder / "tiny.npz")
+    )
+
+
+def write_problem(folder: Path) -> Path:
+    tiny_dataset("tiny", "sweep problem").save(folder / "tiny.npz")
     return folder / "tiny.npz"
 
 
@@ -77,13 +83,15 @@ def timeless(records: Mapping[str, RunRecord]) -> dict[str, RunRecord]:
 
 
 class Ear:
-    """Keeps what an engine tells; `on_start` acts on it, `stop` answers for whoever pressed Ctrl-C."""
+    """A watch that keeps what an engine and a sweep report; `on_start` acts on it, `stop` stands in for Ctrl-C."""
 
     def __init__(
         self, on_start: Callable[[Task], None] | None = None, stop: Callable[[], bool] = lambda: False
     ) -> None:
         self.starts: list[Task] = []
         self.rounds: dict[str, int] = {}
+        self.sentences: list[str] = []
+        self.outcomes: list[Outcome] = []
         self._on_start, self.stopped = on_start, stop
 
     def started(self, task: Task) -> None:
@@ -91,5 +99,14 @@ class Ear:
         if self._on_start is not None:
             self._on_start(task)
 
-    def played(self, task: Task, rounds: int) -> None:
-        self.rounds[task.key] = rounds
+    def played(self, task: Task, progress: Progress) -> None:
+        self.rounds[task.key] = progress.rounds
+
+    def begin(self, before: Standing, todo: Sequence[Task]) -> None:
+        assert {task.key for task in before.missing} <= {task.key for task in todo}
+
+    def ended(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+    def say(self, text: str) -> None:
+        self.sentences.append(text)

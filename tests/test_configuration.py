@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 import types
+import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 
-from neuclust.configuration import from_mapping, keys, resolve, with_setting
-from neuclust.errors import ConfigError
+from neuclust import configuration
+from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges, from_mapping, keys, resolve, with_setting
+from neuclust.errors import ConfigError, RenamedWarning, plain_warnings
 from neuclust.models.arm_model import NetworkConfig
 from neuclust.models.confidence import ConfidenceConfig
 from neuclust.registry import POLICIES
@@ -50,7 +53,7 @@ def test_an_ending_that_only_one_entry_has_is_enough() -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_closest() -> None:
-    with pytest.raises(ConfigError, match=r"--set left\.siz: .*did you mean .*left\.size"):
+    with pytest.raises(ConfigError, match=r"^left\.siz: .*did you mean .*left\.size"):
         resolve(Outer(), "left.siz")
     with pytest.raises(ConfigError, match=r"known: left\.rate"):
         resolve(Outer(), "zzzzzz")
@@ -208,9 +211,10 @@ def test_no_setting_of_any_policy_takes_a_value_of_the_wrong_kind() -> None:
 
 
 def test_a_group_that_is_none_is_refused() -> None:
-    for value in (None, [], "default", 3):
+    wrong: list[Any] = [None, [], "default", 3]
+    for value in wrong:
         with pytest.raises(ConfigError, match="expected a group of settings"):
-            from_mapping(Outer, value)  # type: ignore[arg-type]
+            from_mapping(Outer, value)
     with pytest.raises(ConfigError, match=r"Outer\.left: expected a group of settings, got \[\]"):
         from_mapping(Outer, {"left": []})
 
@@ -248,3 +252,124 @@ def test_a_value_of_the_wrong_kind_is_a_sentence(kind: Any, change: dict[str, An
     (name,) = change
     with pytest.raises(ConfigError, match=f"{kind.__name__}.{name}: expected "):
         kind(**change)
+
+
+# --- ranges -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ranged:
+    ridge: float = 1.0
+    width: int = 1
+    dropout: float | None = 0.0
+    flat: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self, ridge=POSITIVE, width=AT_LEAST_ONE, dropout=(0, 0.5), flat=(POSITIVE[0], 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"ridge": 0.0}, "Ranged.ridge: expected a number above 0, got 0.0"),
+        ({"ridge": -1e-300}, "Ranged.ridge: expected a number above 0"),
+        ({"width": 0}, "Ranged.width: expected a number of at least 1, got 0"),
+        ({"dropout": 0.6}, "Ranged.dropout: expected a number from 0 to 0.5, got 0.6"),
+        ({"dropout": -0.1}, "Ranged.dropout: expected a number from 0 to 0.5, got -0.1"),
+        ({"flat": 0.0}, "Ranged.flat: expected a number above 0 up to 1, got 0.0"),
+        ({"ridge": "1"}, "Ranged.ridge: expected a finite number, got '1'"),
+    ],
+)
+def test_a_number_outside_its_range_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{said}"):
+        Ranged(**change)
+
+
+def test_the_ends_of_a_range_belong_to_it_and_none_is_no_number() -> None:
+    assert Ranged(ridge=math.ulp(0.0), width=1, dropout=0.5).dropout == 0.5
+    assert Ranged(dropout=None).dropout is None
+
+
+# --- earlier names ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moved:
+    RENAMED: ClassVar[Mapping[str, str]] = {"speed": "rate"}
+    rate: float = 0.5
+    size: int = 3
+
+
+@dataclass(frozen=True)
+class Whole:
+    RENAMED: ClassVar[Mapping[str, str]] = {"team": "ensemble", "worth": "ensemble.size", "other.deep": "depth"}
+    ensemble: Moved = field(default_factory=Moved)
+    other: Inner = field(default_factory=Inner)
+    depth: int = 1
+
+
+@pytest.fixture
+def warned_afresh() -> None:
+    """Each warning is given once per process, in other tests too."""
+    configuration._warn_renamed.cache_clear()
+
+
+@pytest.mark.usefixtures("warned_afresh")
+@pytest.mark.parametrize(
+    ("name", "text", "config"),
+    [
+        ("ensemble.speed", "2", Whole(Moved(rate=2.0))),
+        ("speed", "2", Whole(Moved(rate=2.0))),
+        ("team.rate", "2", Whole(Moved(rate=2.0))),
+        ("team.speed", "2", Whole(Moved(rate=2.0))),
+        ("worth", "2", Whole(Moved(size=2))),
+        ("other.deep", "2", Whole(depth=2)),
+    ],
+)
+def test_a_setting_is_found_under_its_earlier_name(name: str, text: str, config: Whole) -> None:
+    with pytest.warns(RenamedWarning, match=f"{name} is now called .*; the earlier name is accepted until 0.3"):
+        assert with_setting(Whole(), name, text) == config
+
+
+@pytest.mark.usefixtures("warned_afresh")
+@pytest.mark.parametrize(
+    ("saved", "config"),
+    [
+        ({"ensemble": {"speed": 2.0}}, Whole(Moved(rate=2.0))),
+        ({"team": {"speed": 2.0, "size": 5}}, Whole(Moved(2.0, 5))),
+        ({"worth": 5, "ensemble": {"rate": 2.0}}, Whole(Moved(2.0, 5))),
+        ({"other": {"deep": 4}}, Whole(depth=4)),
+        ({"other": {"deep": 4, "size": 9}}, Whole(depth=4, other=Inner(size=9))),
+    ],
+)
+def test_a_save_is_read_under_earlier_names(saved: dict[str, Any], config: Whole) -> None:
+    with pytest.warns(RenamedWarning):
+        assert from_mapping(Whole, saved) == config
+
+
+@pytest.mark.usefixtures("warned_afresh")
+def test_an_earlier_name_is_mentioned_once_and_the_present_one_never() -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            with_setting(Whole(), "worth", "2")
+            with_setting(Whole(), "ensemble.size", "2")
+            from_mapping(Whole, asdict(Whole()))
+    assert [str(one.message) for one in found] == [
+        "the setting worth is now called ensemble.size; the earlier name is accepted until 0.3"
+    ]
+
+
+@pytest.mark.usefixtures("warned_afresh")
+def test_the_warning_reaches_people_as_one_sentence() -> None:
+    said: list[str] = []
+    with plain_warnings(said.append):
+        with_setting(Whole(), "worth", "2")
+    assert said == ["the setting worth is now called ensemble.size; the earlier name is accepted until 0.3"]
+
+
+def test_an_error_about_a_setting_names_its_group() -> None:
+    with pytest.raises(ConfigError) as caught:
+        with_setting(Outer(), "left.size", "many")
+    assert (caught.value.field, caught.value.group) == ("left.size", "settings")
+    assert str(caught.value) == "left.size: expected a whole number, got 'many'"

@@ -1,33 +1,33 @@
 """Measure a prepared MovieLens problem for its synthetic twin: `python -m tools.fit_movielens_twin FILE.npz`.
 
-Rewrites `movielens_twin.json` beside this file. Only aggregates leave: every mean, covariance and
+Rewrites `src/neuclust/data/movielens_twin.json`. Only aggregates leave: every mean, covariance and
 pattern rests on at least 20 users. Equal input gives equal output.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
+from neuclust.data.options import Bools, Floats
 from neuclust.data.twin import (
     BEST,
     RATING_VARIANCE,
     STATISTICS_FILE,
     WORST,
-    Bools,
     Component,
-    Floats,
     GenreSets,
     TwinStatistics,
     draw_users,
     stars,
-    write_statistics,
 )
 from neuclust.errors import DataError, NeuclustError
 from neuclust.randomness import stream
@@ -250,6 +250,47 @@ def _on_half_stars(profiles: Floats) -> Floats:
     on_level = present & (np.abs(2 * profiles - np.round(2 * profiles)) < 1e-4)
     share: Floats = on_level.sum(0) / np.maximum(1, present.sum(0)) + 0.002
     return share
+
+
+def write_statistics(statistics: TwinStatistics, path: Path) -> None:
+    """One line per component; equal statistics give equal bytes."""
+    record = {
+        "features": list(statistics.features),
+        "users": statistics.users,
+        "perfect": statistics.perfect,
+        "nearly_perfect": statistics.nearly_perfect,
+        "missing_rates": _rounded(statistics.missing_rates),
+        "count_factor": _rounded(_packed(statistics.count_factor)),
+        "early_sets": _set_record(statistics.early_sets.sets, statistics.early_sets.movies),
+        "later_sets": _set_record(statistics.later_sets.sets, statistics.later_sets.movies),
+        "components": [_component_record(component) for component in statistics.components],
+    }
+    lines = [f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in record.items()]
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def _component_record(component: Component) -> dict[str, Any]:
+    return {
+        "users": component.users,
+        "mean": _rounded(component.mean),
+        "factor": _rounded(_packed(component.factor)),
+        "log_counts": _rounded(component.log_counts),
+        "missing": _set_record(component.missing, component.missing_users),
+    }
+
+
+def _rounded(values: Floats) -> list[float]:
+    return [round(float(value), 4) for value in values]
+
+
+def _packed(lower: Floats) -> Floats:
+    return lower[np.tril_indices(len(lower))]
+
+
+def _set_record(sets: Bools, counts: NDArray[np.int64]) -> list[list[int]]:
+    """[bits, count] per set; bit g is feature g."""
+    bits = sets @ (1 << np.arange(sets.shape[1], dtype=np.int64))
+    return sorted([int(mask), int(count)] for mask, count in zip(bits, counts, strict=True))
 
 
 def main(arguments: list[str]) -> int:

@@ -2,7 +2,7 @@
 
 FACTS.json holds counts over real restaurants (how often each term occurs, pairs of terms that meet at least
 40 times, numbers of terms, equal rows) and percentiles over users; no restaurant, name or review is in it.
-The script rewrites `yelp_twin.json` beside it, the same bytes for the same facts, in about two minutes.
+The script rewrites `src/neuclust/data/yelp_twin.json`, the same bytes for the same facts, in about two minutes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from neuclust.data.options import Floats
 from neuclust.data.yelp_twin import (
     EVERYWHERE,
     STATISTICS,
-    Floats,
     YelpStatistics,
     draw_terms,
     nearest_correlation,

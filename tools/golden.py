@@ -65,6 +65,7 @@ def trace(case: Case) -> tuple[str, dict[str, str]]:
 
 def _played(problem: str, name: str, preset: str, seed: int) -> dict[str, str]:
     from neuclust.environments.catalogue import build_environment
+    from neuclust.environments.problem import arrival, scored
     from neuclust.registry import build_policy
 
     rounds = LARGE_ROUNDS if problem in LARGE else ROUNDS
@@ -76,10 +77,10 @@ def _played(problem: str, name: str, preset: str, seed: int) -> dict[str, str]:
         round = environment.round(t)
         slate = policy.select(round)
         feedback = environment.play(round, slate)
-        waiting.append((environment.arrival(t), t, round, slate, feedback))
+        waiting.append((arrival(environment, t), t, round, slate, feedback))
         for due in sorted((entry for entry in waiting if entry[0] == t), key=lambda entry: entry[1]):
             policy.update(*due[2:])
-        score = environment.score(round, slate, feedback)
+        score = scored(environment, round, slate, feedback)
         sums["slates"].update(round.arm_ids[slate.positions].numpy().tobytes())
         sums["scores"].update(torch.cat([slate.means, slate.bonuses]).double().numpy().tobytes())
         regrets = [score.expected_regret, score.clipped_regret, score.realised_regret, score.expected]

@@ -16,14 +16,13 @@ reproduce` and `neuclust sweep` find them done. Both machines must hold the same
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # runs go side by side: a core each
@@ -32,26 +31,9 @@ if TYPE_CHECKING:
     from neuclust.experiment.tasks import Task
 
 
-@dataclass(slots=True)
-class Clock:
-    """A `Watch` that stops the work when its time is over."""
-
-    end: float
-    done: int = 0
-
-    def started(self, task: Task) -> None:
-        """Nothing to say."""
-
-    def played(self, task: Task, rounds: int) -> None:
-        """Nothing to say."""
-
-    def stopped(self) -> bool:
-        return time.monotonic() >= self.end
-
-
 def study_tasks(arguments: argparse.Namespace) -> Iterator[Task]:
     """Every run of `neuclust reproduce` with the same options."""
-    from neuclust.experiment.plan import Problem
+    from neuclust.experiment.problem import Problem
     from neuclust.experiment.reproduction.phases import SLATE_SIZE, STUDIES, all_tasks, full_scale, open_study, phases
 
     study = STUDIES[arguments.study]
@@ -70,62 +52,42 @@ def sweep_tasks(files: Sequence[Path]) -> Iterator[Task]:
         yield from tasks_of(read_spec(file))
 
 
-def held(out: Path) -> set[str]:
-    """Keys a file holds already."""
-    if not out.exists():
-        return set()
-    return {row["key"] for row in kept_lines(out)}
-
-
-def kept_lines(file: Path) -> list[dict[str, Any]]:
-    """The runs of a file; a last line that a kill cut short is left out."""
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
-
-
-def mend_last_line(file: Path) -> None:
-    """Cut off what a kill left of a line, so that the next one begins where a line begins."""
-    content = file.read_bytes() if file.exists() else b""
-    if content and not content.endswith(b"\n"):
-        file.write_bytes(content[: content.rfind(b"\n") + 1])
-
-
 def play(arguments: argparse.Namespace) -> int:
     """Play what is missing until the time is over; 0 where nothing is left."""
-    from neuclust.experiment.engines.engine import Failure, make_engine
+    from neuclust.experiment.engines.engine import Failure, Unwatched, make_engine
+    from neuclust.experiment.sinks import JsonLines, read_lines
 
     tasks = {task.key: task for task in sweep_tasks(arguments.sweep)}
     if arguments.study is not None:
         tasks |= {task.key: task for task in study_tasks(arguments)}
-    known = held(arguments.out)
-    todo = [task for key, task in tasks.items() if key not in known]
-    clock = Clock(time.monotonic() + arguments.limit)
-    engine = make_engine("process", arguments.workers)
-    failed = 0
-    mend_last_line(arguments.out)
-    with arguments.out.open("a", encoding="utf-8") as file:
-        for outcome in engine(todo, clock) if todo else ():
+    held = {row["key"] for row in read_lines(arguments.out)}
+    todo = [task for key, task in tasks.items() if key not in held]
+    end = time.monotonic() + arguments.limit
+    engine = make_engine("processes", arguments.workers)
+    done = failed = 0
+    with JsonLines(arguments.out) as lines:
+        for outcome in engine(todo, Unwatched(lambda: time.monotonic() >= end)) if todo else ():
             if isinstance(outcome.result, Failure):
                 failed += 1
                 sys.stderr.write(f"{outcome.task.title}: {outcome.result.error}\n")
-                continue
-            file.write(json.dumps({"key": outcome.task.key, "record": outcome.result.to_json()}) + "\n")
-            file.flush()
-            clock.done += 1
-    left = len(todo) - clock.done - failed
-    sys.stderr.write(f"{clock.done} runs played, {failed} failed, {left} left of {len(tasks)}\n")
+            else:
+                done += 1
+                lines.write({"key": outcome.task.key, "record": outcome.result.to_json()})
+    left = len(todo) - done - failed
+    sys.stderr.write(f"{done} runs played, {failed} failed, {left} left of {len(tasks)}\n")
     return 0 if left == 0 and failed == 0 else 1
 
 
 def take(arguments: argparse.Namespace) -> int:
     """Write lines into a folder of records."""
     from neuclust.experiment.records import record_from_json
+    from neuclust.experiment.sinks import read_lines
     from neuclust.experiment.store import open_store, write_run
     from neuclust.experiment.tasks import labelled
 
     asked = {task.key: task for task in sweep_tasks(arguments.sweep)}
     found = {
-        row["key"]: row["record"] for row in kept_lines(arguments.file) if row["key"] in asked or not arguments.sweep
+        row["key"]: row["record"] for row in read_lines(arguments.file) if row["key"] in asked or not arguments.sweep
     }
     open_store(arguments.into, make=True)
     for key, row in found.items():

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from neuclust.report.reproduction_readings import reading_cells
+from neuclust.report.reproduction.tables import reading_cells
 
 if TYPE_CHECKING:
     from neuclust.analysis.groups import Contender, ProblemRuns
@@ -233,7 +233,7 @@ def take_sweeps(name: str, folders: Sequence[Path]) -> None:
 
 
 def _sweep_rows(problem: ProblemRuns) -> list[Row]:
-    from neuclust.report.tables import paired_difference
+    from neuclust.analysis.verdicts import paired_difference
 
     plain = next((one for one in problem.contenders if _is_plain(one)), None)
     rows: list[Row] = []

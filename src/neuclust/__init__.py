@@ -10,20 +10,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuclust.data.dataset import load_dataset
-    from neuclust.environments.catalogue import build_environment
+    from neuclust.environments.catalogue import build_environment, register_environment
     from neuclust.environments.profiles import profile_environment
-    from neuclust.registry import build_policy
+    from neuclust.experiment.engines.engine import play
+    from neuclust.experiment.problem import Problem
+    from neuclust.experiment.tasks import tasks
+    from neuclust.registry import build_policy, register_policy
     from neuclust.registry import load_policy as load
 
 __version__ = "0.1.0"
-__all__ = ["build_environment", "build_policy", "load", "load_dataset", "profile_environment"]
+__all__ = [
+    "Problem",
+    "build_environment",
+    "build_policy",
+    "load",
+    "load_dataset",
+    "play",
+    "profile_environment",
+    "register_environment",
+    "register_policy",
+    "tasks",
+]
 
 _HOMES = {
+    "Problem": ("neuclust.experiment.problem", "Problem"),
     "build_environment": ("neuclust.environments.catalogue", "build_environment"),
     "build_policy": ("neuclust.registry", "build_policy"),
     "load": ("neuclust.registry", "load_policy"),
     "load_dataset": ("neuclust.data.dataset", "load_dataset"),
+    "play": ("neuclust.experiment.engines.engine", "play"),
     "profile_environment": ("neuclust.environments.profiles", "profile_environment"),
+    "register_environment": ("neuclust.environments.catalogue", "register_environment"),
+    "register_policy": ("neuclust.registry", "register_policy"),
+    "tasks": ("neuclust.experiment.tasks", "tasks"),
 }
 
 

@@ -1,27 +1,38 @@
-"""Frozen configuration records: change one entry by its dotted name, or rebuild one from JSON."""
+"""Frozen configuration records: checked entries, changes by dotted name, and the way back from JSON.
+
+A record may have `RENAMED: ClassVar[Mapping[str, str]]`, earlier dotted name -> present one, of a setting or of a whole
+group. Both `with_setting` and `from_mapping` accept the earlier names, with a `RenamedWarning` once per process.
+"""
 
 from __future__ import annotations
 
 import functools
 import math
 import types
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from neuclust.errors import ConfigError, close_names, one_of
+from neuclust.errors import ConfigError, RenamedWarning, close_names, one_of
 
 Config = TypeVar("Config")
-
+Range = tuple[float, float]  # both ends belong to it
 
 MOST_WHOLE = 2**53  # up to which floats are exact: no count or size is larger
+
+POSITIVE: Range = (math.ulp(0.0), math.inf)  # from the smallest float above 0
+NON_NEGATIVE: Range = (0, math.inf)
+AT_LEAST_ONE: Range = (1, math.inf)
+SHARE: Range = (0, 1)
 
 
 @functools.cache
 def _kinds(kind: Hashable) -> dict[str, tuple[Any, ...]]:
     """What each entry of a kind of record may be."""
-    return {name: _options(hint) for name, hint in get_type_hints(kind).items()}
+    hints = get_type_hints(kind)
+    return {entry.name: _options(hints[entry.name]) for entry in fields(cast("Any", kind))}
 
 
 def _options(hint: Any) -> tuple[Any, ...]:
@@ -33,6 +44,24 @@ def check_entries(config: object) -> None:
     where a whole number belongs, NaN or infinity, a word for a number. A record calls this when it is made."""
     for name in _kinds(cast("Hashable", type(config))):
         _check_entry(type(config), name, getattr(config, name))
+
+
+def check_ranges(config: object, **ranges: Range) -> None:
+    """Refuse what `check_entries` refuses, and numbers outside their range, low <= value <= high; None is no number.
+
+    A record calls this when it is made: `check_ranges(self, ridge=POSITIVE, dropout=(0, 0.5))`.
+    """
+    check_entries(config)
+    for name, (low, high) in ranges.items():
+        value = getattr(config, name)
+        if value is not None and not low <= value <= high:
+            raise ConfigError(f"{type(config).__name__}.{name}: expected a number {_spoken(low, high)}, got {value}")
+
+
+def _spoken(low: float, high: float) -> str:
+    if low == POSITIVE[0]:
+        return "above 0" if high == math.inf else f"above 0 up to {high:g}"
+    return f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
 
 
 def _check_entry(kind: type, name: str, value: object) -> None:
@@ -73,15 +102,15 @@ def _called(option: Any) -> str:
     return names.get(option, "whole numbers" if get_origin(option) is tuple else "a group of settings")
 
 
-def keys(config: object) -> list[str]:
+def keys(config: Any) -> list[str]:
     """Dotted names of all entries, e.g. `arms.network.width`."""
     return list(entries(config))
 
 
-def entries(config: object) -> dict[str, Any]:
+def entries(config: Any) -> dict[str, Any]:
     """All entries by their dotted names."""
     found: dict[str, Any] = {}
-    for entry in fields(config):  # type: ignore[arg-type]
+    for entry in fields(config):
         value = getattr(config, entry.name)
         if is_dataclass(value):
             found |= {f"{entry.name}.{key}": inner for key, inner in entries(value).items()}
@@ -94,7 +123,8 @@ MOST_LISTED = 12  # names in one sentence
 
 
 def resolve(config: object, name: str, owner: str = "") -> str:
-    """The full dotted name meant by `name`: itself, or the only entry that ends in it; `owner` is whose it is."""
+    """The full dotted name meant by `name`: itself, the only entry that ends in it, or what either was renamed to;
+    `owner` is the policy the settings belong to."""
     known = keys(config)
     if name in known:
         return name
@@ -102,12 +132,49 @@ def resolve(config: object, name: str, owner: str = "") -> str:
     if len(ending) == 1:
         return ending[0]
     if ending:
-        raise ConfigError(f"--set {name}: expected one setting, but it could be {', '.join(ending)}; write it out")
+        raise _refused(name, f"expected one setting, but it could be {', '.join(ending)}; write it out")
+    earlier = {old: new for old, new in _earlier_names(config).items() if f".{old}".endswith(f".{name}")}
+    if len(set(earlier.values())) == 1:
+        old, new = next(iter(earlier.items()))
+        _warn_renamed(old, new)
+        return new
     members = [key for key in known if key.startswith(f"{name}.") or f".{name}." in key]
     if members:
-        few = ", ".join(members[:MOST_LISTED]) + (", ..." if len(members) > MOST_LISTED else "")
-        raise ConfigError(f"--set {name}: expected one setting, got a group of them; set one of its members: {few}")
-    raise ConfigError(f"--set {name}: no such setting; {_close_settings(name, known) or _listed(known, owner)}")
+        raise _refused(name, f"expected one setting, got a group of them; set one of its members: {_few(members)}")
+    raise _refused(name, f"no such setting; {_close_settings(name, known) or _listed(known, owner)}")
+
+
+def _refused(name: str, message: str) -> ConfigError:
+    return ConfigError(message, field=name, group="settings")
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_LISTED]) + (", ..." if len(names) > MOST_LISTED else "")
+
+
+def _earlier_names(config: Any) -> dict[str, str]:
+    """Full earlier names of settings, and of members of renamed groups, with the full names they have now."""
+    found: dict[str, str] = {}
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if is_dataclass(value):
+            found |= {f"{entry.name}.{old}": f"{entry.name}.{new}" for old, new in _earlier_names(value).items()}
+    present = {key: key for key in keys(config)} | found
+    for old, new in _renamed(type(config)).items():
+        inside = [key for key in present if key == new or key.startswith(f"{new}.")]
+        found |= {old + key[len(new) :]: present[key] for key in inside}
+    return found
+
+
+def _renamed(kind: type) -> Mapping[str, str]:
+    return cast("Mapping[str, str]", getattr(kind, "RENAMED", {}))
+
+
+@functools.cache  # once per process
+def _warn_renamed(old: str, new: str) -> None:
+    warnings.warn(
+        f"the setting {old} is now called {new}; the earlier name is accepted until 0.3", RenamedWarning, stacklevel=3
+    )
 
 
 def _close_settings(name: str, known: Sequence[str]) -> str:
@@ -120,10 +187,10 @@ def _close_settings(name: str, known: Sequence[str]) -> str:
 
 
 def _listed(known: Sequence[str], owner: str) -> str:
-    """All of them, or how to see them where they are too many for a sentence."""
+    """All of them, or the first and their number where they are too many for a sentence."""
     if len(known) <= MOST_LISTED or not owner:
         return f"known: {', '.join(known)}"
-    return f"`neuclust policies {owner}` lists the {len(known)} settings of {owner}"
+    return f"{owner} has {len(known)} settings: {_few(known)}"
 
 
 def with_setting(config: Config, name: str, text: str, owner: str = "") -> Config:
@@ -149,22 +216,22 @@ def _parse(text: str, kind: Any, name: str) -> Any:
         if get_origin(option) is Literal:
             if text in get_args(option):
                 return text
-            raise ConfigError(f"--set {name}: {one_of(text, map(str, get_args(option)))}")
+            raise _refused(name, one_of(text, map(str, get_args(option))))
         if option is bool:
             if text.lower() in ("true", "yes", "1", "false", "no", "0"):
                 return text.lower() in ("true", "yes", "1")
-            raise ConfigError(f"--set {name}: expected true or false, got {text!r}")
+            raise _refused(name, f"expected true or false, got {text!r}")
         if option in (int, float):
             try:
                 return option(text)
             except ValueError:
                 kind_name = "a whole number" if option is int else "a number"
-                raise ConfigError(f"--set {name}: expected {kind_name}, got {text!r}") from None
+                raise _refused(name, f"expected {kind_name}, got {text!r}") from None
         if option is str:
             return text
         if get_origin(option) is tuple and get_args(option)[:1] == (int,):
             return _whole_numbers(text, name)
-    raise ConfigError(f"--set {name}: this entry is a group of settings; set one of its members")
+    raise _refused(name, "this entry is a group of settings; set one of its members")
 
 
 def _whole_numbers(text: str, name: str) -> tuple[int, ...]:
@@ -173,14 +240,14 @@ def _whole_numbers(text: str, name: str) -> tuple[int, ...]:
     try:
         return tuple(int(word) for word in words)
     except ValueError:
-        raise ConfigError(f"--set {name}: expected whole numbers with commas between, got {text!r}") from None
+        raise _refused(name, f"expected whole numbers with commas between, got {text!r}") from None
 
 
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """A record from nested JSON values, as `dataclasses.asdict` wrote them."""
     if not isinstance(values, Mapping):
         raise ConfigError(f"{kind.__name__}: expected a group of settings, got {values!r}; was it saved so?")
-    known = _kinds(cast("Hashable", kind))
+    values, known = _with_present_names(kind, values), _kinds(cast("Hashable", kind))
     unknown = set(values) - set(known)
     if unknown:
         raise ConfigError(f"{kind.__name__}: unknown entries {', '.join(sorted(unknown))}; saved by a newer version?")
@@ -190,6 +257,36 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     return kind(**found)
 
 
+def _with_present_names(kind: type, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values with entries that were renamed under the names they have now."""
+    for old, new in _renamed(kind).items():
+        value, rest = _taken_out(values, old.split("."))
+        if rest is not values:
+            _warn_renamed(old, new)
+            values = _put_in(rest, new.split("."), value)
+    return values
+
+
+def _taken_out(values: Mapping[str, Any], path: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
+    """The value at a path, and the values without it: the very same ones where there is none."""
+    head, *rest = path
+    if not isinstance(values, Mapping) or head not in values:
+        return None, values
+    others = {name: value for name, value in values.items() if name != head}
+    if not rest:
+        return values[head], others
+    value, inner = _taken_out(values[head], rest)
+    return (value, values) if inner is values[head] else (value, {**others, head: inner} if inner else others)
+
+
+def _put_in(values: Mapping[str, Any], path: Sequence[str], value: Any) -> Mapping[str, Any]:
+    head, *rest = path
+    inner = _put_in(values.get(head, {}), rest, value) if rest else value
+    if isinstance(inner, Mapping) and isinstance(values.get(head), Mapping):
+        inner = {**values[head], **inner}  # a group some of whose members moved
+    return {**values, head: inner}
+
+
 def _rebuilt(options: tuple[Any, ...], value: Any) -> Any:
-    record = next((option for option in options if is_dataclass(option)), None)
-    return from_mapping(record, value) if record is not None and isinstance(value, Mapping) else value  # type: ignore[arg-type]
+    record: Any = next((option for option in options if is_dataclass(option)), None)
+    return from_mapping(record, value) if record is not None and isinstance(value, Mapping) else value

@@ -120,9 +120,24 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Environment(Protocol):
-    """Deals rounds, pays feedback, and knows the truth the regret is measured against."""
+    """Deals rounds 1 to `horizon`, pays feedback, and knows the truth that regret is measured against.
 
-    horizon: int
+    `dim` is the number of features per arm, `slate_size` K. What an environment may have besides (`score`, `arrival`,
+    `arm_ids` and `profiles`, `counts`, `means`, `average_means`), and what happens without it, is said by the protocols
+    in `environments/problem.py`.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dim(self) -> int: ...
+
+    @property
+    def slate_size(self) -> int: ...
+
+    @property
+    def horizon(self) -> int: ...
 
     def round(self, t: int) -> Round: ...
 
@@ -190,8 +205,10 @@ def _moderate(values: Tensor) -> bool:
     return bool((low >= -LARGEST) & (high <= LARGEST))
 
 
-def known_arms(arms: tuple[Tensor, Tensor], dim: int, name: str) -> tuple[Tensor, Tensor]:
-    """(ids (N,), values (N, dim)) of all arms there are, cast and checked as those of a round are."""
+def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int, name: str) -> tuple[Tensor, Tensor] | None:
+    """(ids (N,), values (N, dim)) of all arms there are, if given, cast and checked as those of a round are."""
+    if arms is None:
+        return None
     ids, values = whole(arms[0], f"{name} ids"), real(arms[1], name)
     if ids.ndim != 1 or values.shape != (len(ids), dim):
         raise DataError(

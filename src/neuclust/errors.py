@@ -18,14 +18,15 @@ class NeuclustError(Exception):
     """Root of the errors neuclust raises on purpose; `exit_code` is what the command line returns.
 
     `field` names the argument, setting or column that was refused, where there is one. The text begins with it, and
-    the command line puts its own option of that name in its place.
+    the command line puts its own option of that name in its place. A field of a `group` of them, such as one of the
+    settings, is named after the option of the group.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(self, message: str, *, field: str | None = None, group: str | None = None) -> None:
         super().__init__(message if field is None else f"{field}: {message}")
-        self.message, self.field = message, field
+        self.message, self.field, self.group = message, field, group
 
 
 class ConfigError(NeuclustError):
@@ -56,14 +57,18 @@ class LearningWarning(UserWarning):
     """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
 
 
+class RenamedWarning(FutureWarning):
+    """A setting that was given under an earlier name."""
+
+
 @contextmanager
 def plain_warnings(say: Callable[[str], None]) -> Iterator[None]:
-    """Inside, warnings about learning go to `say` as one sentence, without a line of source; others as ever."""
+    """Inside, warnings of neuclust go to `say` as one sentence, without a line of source; others as usual."""
     with warnings.catch_warnings():
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-            if issubclass(category, LearningWarning):
+            if issubclass(category, LearningWarning | RenamedWarning):
                 say(str(message))
             else:
                 default(message, category, *where)

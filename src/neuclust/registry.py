@@ -1,417 +1,54 @@
-"""Every policy by name, with its named configurations, and how to build, load and describe them."""
+"""Every policy by name, built in or registered from outside, and how to build, load and describe it."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypedDict, Unpack, cast, get_type_hints
 
 from torch import Tensor
 
 from neuclust.configuration import from_mapping, with_setting
-from neuclust.core import Policy, Round, Slate
+from neuclust.core import Policy
+from neuclust.environments import catalogue
 from neuclust.errors import ConfigError, NeuclustError, SaveError, StateError, suggestion
-from neuclust.models.arm_model import ArmModelConfig, NetworkConfig
-from neuclust.models.confidence import ConfidenceConfig
-from neuclust.models.encoder import EncoderConfig
-from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
-from neuclust.models.fitting import TrainingConfig
-from neuclust.models.schedules import ScheduleConfig
+from neuclust.extensions import Registration as Registration  # executors import it from here
+from neuclust.extensions import Registry, file_hash_of, first_sentence, imported, place_of
 from neuclust.models.state import check_shapes
-from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import read_state
-from neuclust.policies.across import AcrossConfig, NeUClustAcross
-from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
-from neuclust.policies.auto.change_point import DriftConfig
-from neuclust.policies.auto.ensemble import TeamConfig
-from neuclust.policies.auto.learners.catalogue import LearnersConfig
-from neuclust.policies.auto.policy import Auto, AutoConfig, ExploringConfig
-from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
-from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
-from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS, CombinatorialSamplingConfig
-from neuclust.policies.counts import CountConfig, CountUCB
-from neuclust.policies.cubes import CubeBandit, CubeConfig
-from neuclust.policies.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
-from neuclust.policies.linear import LinearConfig, SharedLinUCB
-from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
-from neuclust.policies.linear_sampling import LinearSamplingConfig, LinearTS
-from neuclust.policies.neuclust import NeUClust, NeUClustConfig
-from neuclust.policies.neural_linear import NeuralLinear, NeuralLinearConfig
-from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
-from neuclust.policies.neural_mab import NeuralMAB, NeuralMABConfig
-from neuclust.policies.reference import Oracle, ReferenceConfig, Static, Uniform
-from neuclust.slates.clustering import ClusteringConfig
-from neuclust.slates.slate_model import SlateModelConfig
+from neuclust.presets.catalogue import NEEDS, SHIPPED, TRUTH, PolicySpec
 
+VERBS = ("select", "update", "state_dict", "load_state_dict", "save")
+MOST_DIM, MOST_SLATE = 2**22, 2**16  # features per arm and arms per slate: beyond, a manifest is damaged
 
-class Problem(Protocol):
-    """What a policy may be told of the problem it will play."""
+POLICIES = {spec.name: spec for spec in SHIPPED}
 
-    @property
-    def dim(self) -> int: ...
 
-    @property
-    def slate_size(self) -> int: ...
+# --- building -----------------------------------------------------------------------------------------------------
 
-    @property
-    def arm_ids(self) -> Tensor: ...
 
-    @property
-    def profiles(self) -> Tensor: ...
-
-    @property
-    def counts(self) -> Tensor | None: ...
-
-    def means(self, round: Round) -> Tensor: ...
-
-    def expected_reward(self, round: Round, slate: Slate) -> float: ...
-
-    def average_means(self) -> Tensor: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PolicySpec:
-    """A policy people can name: one line about it, its presets, and how it is made."""
-
-    name: str
-    summary: str
-    presets: Mapping[str, Any]
-    build: Callable[[Any, Problem, int], Policy]
-
-
-# --- arm models -----------------------------------------------------------------------------------------------
-
-_DEFAULT_ARMS = ArmModelConfig(encoder=EncoderConfig("scale", rho=None), network=NetworkConfig(width=40))
-
-# The paper's block-symmetric start on duplicated inputs is, with one hidden layer, the net whose units come in equal
-# pairs (`mirrored`): the same f, kernel and widths with the printed 420 parameters instead of 820.
-_PAPER_ARMS = ArmModelConfig(
-    encoder=EncoderConfig("scale", rho=5.0),
-    network=NetworkConfig(width=20, init="mirrored"),
-    schedule=ScheduleConfig("constant", gamma=1.0),
-    training=TrainingConfig(step=1e-3),
-)
-
-# The reading with the published order and sizes: contexts as they are, and J steps from θ_0 after every round.
-_RAW_ARMS = replace(_PAPER_ARMS, encoder=EncoderConfig("raw"), training=replace(_PAPER_ARMS.training, start="restart"))
-
-_DIAGONAL_ARMS = replace(_DEFAULT_ARMS, confidence=ConfidenceConfig(form="diagonal"))
-
-_LITERAL_ARMS = replace(
-    _PAPER_ARMS,
-    encoder=EncoderConfig("unit", duplicate=True),
-    network=NetworkConfig(width=20, init="symmetric"),
-    training=TrainingConfig(step=1e-3, loss_norm="sum", guard=False),
-)
-
-_LIFT_ARMS = replace(
-    _PAPER_ARMS,
-    encoder=EncoderConfig("lift", rho=5 * math.sqrt(10), duplicate=True),
-    network=NetworkConfig(width=20, init="symmetric"),
-)
-
-
-def _authors_arms(width: int, gamma: float, step: float, steps: int) -> ArmModelConfig:
-    """Raw contexts, biases, no √m, diagonal covariance, `steps` steps after every single arm."""
-    return ArmModelConfig(
-        encoder=EncoderConfig("raw"),
-        network=NetworkConfig(width=width, init="torch-default", output_scale="one"),
-        confidence=ConfidenceConfig(form="diagonal", per_width=False),
-        schedule=ScheduleConfig("constant", gamma=gamma),
-        training=TrainingConfig(
-            steps=steps,
-            step=step,
-            loss_factor=2.0,  # MSE without the ½
-            pull_by_width=False,
-            anchor="zero",  # weight decay
-            after="sample",
-            guard=False,
-        ),
-    )
-
-
-# --- NeUClust -------------------------------------------------------------------------------------------------
-
-_PRINTED_SLATE = SlateModelConfig(width=15, scale="printed", training=TrainingConfig(step=1e-3))
-_LITERAL_SLATE = replace(
-    _PRINTED_SLATE,
-    sort_input=False,
-    training=TrainingConfig(step=1e-3, loss_norm="sum", pull_inside_sum=True, guard=False),
-)
-
-
-def _authors_slate(width: int, step: float, clamp: bool) -> SlateModelConfig:
-    """Raw predictions in, realised rewards to learn from, decay towards zero."""
-    training = TrainingConfig(step=step, loss_factor=2.0, pull_by_width=False, anchor="zero", guard=False)
-    return SlateModelConfig(
-        width=width,
-        scale="printed",
-        init="monotone",
-        clamp_all=clamp,
-        score="mean",
-        sort_input=False,
-        relu_input=False,
-        train_input="realised",
-        training=training,
-    )
-
-
-def _authors(arms: ArmModelConfig, slate: SlateModelConfig, clusters: int) -> NeUClustConfig:
-    clustering = ClusteringConfig(count=clusters, small="error")
-    return NeUClustConfig(arms, clustering, slate, rank_by="mean", covariance="scan")
-
-
-def _yelp_arms(arms: ArmModelConfig) -> ArmModelConfig:
-    return replace(arms, network=replace(arms.network, width=100))
-
-
-def _yelp_sized(config: NeUClustConfig) -> NeUClustConfig:
-    return replace(
-        config,
-        arms=_yelp_arms(config.arms),
-        slate=replace(config.slate, width=30),
-        clustering=replace(config.clustering, count=20),
-    )
-
-
-_PAPER = NeUClustConfig(_PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE)
-
-_NEUCLUST = {
-    "default": NeUClustConfig(_DEFAULT_ARMS, ClusteringConfig(count=15)),
-    "paper": _PAPER,
-    "paper-yelp": _yelp_sized(_PAPER),
-    "paper-raw": replace(_PAPER, arms=_RAW_ARMS),
-    "paper-literal": NeUClustConfig(_LITERAL_ARMS, ClusteringConfig(count=22, small="error"), _LITERAL_SLATE),
-    "paper-lift": replace(_PAPER, arms=_LIFT_ARMS),
-    "authors-ml": _authors(_authors_arms(20, 0.01, 1e-3, 40), _authors_slate(20, 1e-3, clamp=True), 22),
-    "authors-yelp": _authors(_authors_arms(100, 0.01, 1e-3, 40), _authors_slate(30, 0.02, clamp=False), 20),
-}
-
-# F reads optimistic scores: without constraints the slate is then the top K of all arms
-_ACROSS = {
-    "default": AcrossConfig(_DEFAULT_ARMS, ClusteringConfig(count=15)),
-    "paper": AcrossConfig(_PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE),  # F reads means, as in the paper
-    "found-clusters": AcrossConfig(_DEFAULT_ARMS, ClusteringConfig(choose="stability")),
-}
-
-_CN_UCB = {
-    "default": CombinatorialNeuralConfig(_DEFAULT_ARMS),
-    "paper": CombinatorialNeuralConfig(_PAPER_ARMS),
-    "paper-yelp": CombinatorialNeuralConfig(_yelp_arms(_PAPER_ARMS)),
-    "paper-raw": CombinatorialNeuralConfig(_RAW_ARMS),
-    "paper-literal": CombinatorialNeuralConfig(_LITERAL_ARMS),
-    "authors-ml": CombinatorialNeuralConfig(_authors_arms(20, 1.0, 1e-2, 10)),
-    "authors-yelp": CombinatorialNeuralConfig(_authors_arms(100, 0.1, 1e-3, 40)),
-}
-
-
-_DISCRETE = {
-    "default": CubeConfig(EncoderConfig("scale", rho=5.0)),  # entries of ratings fill [0, 1]
-    "authors-ml": CubeConfig(EncoderConfig("raw"), clip=False),  # eleven cubes an axis, not two
-}
-
-_NEURAL_LINEAR = {"default": NeuralLinearConfig(), "ucb": NeuralLinearConfig(exploration="ucb")}
-
-
-def _authors_mab(rate: float, steps: int) -> NeuralMABConfig:
-    """One linear layer with a bias on raw contexts, the whole history at every step, no slate net."""
-    net = FeatureNetConfig(
-        input=NetInputConfig(EncoderConfig("raw"), pooled=False, constant=0.0),
-        depth=0,
-        init="torch-default",
-        adam=AdamConfig(rate=rate, steps=steps, batch_size=None, decay=0.0),
-        retrain=RetrainConfig.always(1),
-    )
-    return NeuralMABConfig(net, slate_kind="none", shortcut=False)
-
-
-_NEURAL_MAB = {
-    "default": NeuralMABConfig(),
-    "plain": NeuralMABConfig(slate_kind="plain", shortcut=False),
-    "authors-ml": _authors_mab(1e-2, 50),
-    "authors-yelp": _authors_mab(1e-3, 30),
-}
-
-_AUTO = {
-    "default": AutoConfig(),
-    "leader": AutoConfig(combine="leader"),
-    "max": AutoConfig(combine="max", claims=0),
-    # one linear model whose scales are told by the data, for whoever knows that reward rises with affinity
-    "linear": AutoConfig(
-        team=TeamConfig(learners="linear", drift=DriftConfig(threshold=None)), exploring=ExploringConfig(eps0=0.0)
-    ),
-    # three learners, the largest score after a penalty for evidence: what the team has to beat
-    "prototype": AutoConfig(
-        team=TeamConfig(
-            learners="linear,waves,net", prior=2.0, settling=0, switching=0.0,
-            drift=DriftConfig(threshold=None), options=LearnersConfig(linear_bonus=0.3),
-        ),
-        combine="max",
-        claims=0,
-        exploring=ExploringConfig(eps0=0.0),
-    ),
-}  # fmt: skip
-
-# MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
-_RATING_TRACKER = TrackerConfig(liked=4.4, disliked=2.8, weight=1.0)
-
-
-def _online(preset: str, config: NeUClustConfig) -> NeUClustConfig:
-    return replace(config, tracker=TrackerConfig() if preset == "default" else _RATING_TRACKER)
-
-
-# --- the register ---------------------------------------------------------------------------------------------
-
-
-def _plain(kind: Callable[..., Policy]) -> Callable[[Any, Problem, int], Policy]:
-    return lambda config, problem, seed: kind(config, problem.dim, problem.slate_size, seed)
-
-
-def _clustered(kind: Callable[..., Policy]) -> Callable[[Any, Problem, int], Policy]:
-    """NeUClust and its kin: they cluster all arms there are, and trackers start from counts where there are some."""
-
-    def build(config: Any, problem: Problem, seed: int) -> Policy:
-        counts = None if config.tracker is None or problem.counts is None else (problem.arm_ids, problem.counts)
-        catalogue = (problem.arm_ids, problem.profiles)
-        return kind(config, problem.dim, problem.slate_size, seed, catalogue=catalogue, counts=counts)
-
-    return build
-
-
-def _oracle(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
-    return Oracle(config, problem.dim, problem.slate_size, seed, means=problem.means)
-
-
-def _cluster_oracle(config: ClusterOracleConfig, problem: Problem, seed: int) -> Policy:
-    means, value, catalogue = problem.means, problem.expected_reward, (problem.arm_ids, problem.profiles)
-    return ClusterOracle(config, problem.dim, problem.slate_size, seed, means=means, value=value, catalogue=catalogue)
-
-
-def _static(config: ReferenceConfig, problem: Problem, seed: int) -> Policy:
-    averages = (problem.arm_ids, problem.average_means())
-    return Static(config, problem.dim, problem.slate_size, seed, averages=averages)
-
-
-POLICIES: dict[str, PolicySpec] = {
-    spec.name: spec
-    for spec in (
-        PolicySpec(
-            "auto",
-            "nothing to tune: linear, quadratic and neural learners share all data and count by their foresight",
-            _AUTO,
-            _plain(Auto),
-        ),
-        PolicySpec(
-            "neuclust", "neural arm model, exact widths, top K of the best cluster", _NEUCLUST, _clustered(NeUClust)
-        ),
-        PolicySpec(
-            "neuclust-online",
-            "NeUClust that tracks profiles from what it sees and re-clusters every round",
-            {name: _online(name, config) for name, config in _NEUCLUST.items()},
-            _clustered(NeUClust),
-        ),
-        PolicySpec(
-            "neuclust-across",
-            "NeUClust whose slate may mix clusters, with limits a category, required and excluded arms, diversity",
-            _ACROSS,
-            _clustered(NeUClustAcross),
-        ),
-        PolicySpec(
-            "cn-ucb", "the same arm model without clusters: global top K", _CN_UCB, _plain(CombinatorialNeuralUCB)
-        ),
-        PolicySpec(
-            "linucb", "one shared linear model (C2UCB), top K", {"default": LinearConfig()}, _plain(SharedLinUCB)
-        ),
-        PolicySpec(
-            "cn-ts",
-            "the same arm model, global top K of the largest of M posterior samples",
-            {"default": CombinatorialSamplingConfig(_DEFAULT_ARMS)},
-            _plain(CombinatorialNeuralTS),
-        ),
-        PolicySpec(
-            "neural-ucb",
-            "NeuralUCB: the same arm model with a diagonal covariance, top K",
-            {"default": CombinatorialNeuralConfig(_DIAGONAL_ARMS)},
-            _plain(CombinatorialNeuralUCB),
-        ),
-        PolicySpec(
-            "neural-ts",
-            "NeuralTS: one sample an arm with a diagonal covariance, top K",
-            {"default": CombinatorialSamplingConfig(_DIAGONAL_ARMS, samples=1)},
-            _plain(CombinatorialNeuralTS),
-        ),
-        PolicySpec(
-            "neural-linear",
-            "NeuralLinear: Bayesian regression on the last hidden layer, one draw a round, top K",
-            _NEURAL_LINEAR,
-            _plain(NeuralLinear),
-        ),
-        PolicySpec(
-            "neural-linucb",
-            "Neural-LinUCB: LinUCB on the last hidden layer as it was at every play, top K",
-            {"default": NeuralLinUCBConfig()},
-            _plain(NeuralLinUCB),
-        ),
-        PolicySpec(
-            "neural-mab",
-            "Neural-MAB: a net for arms and one for slates, greedy by marginal contribution",
-            _NEURAL_MAB,
-            _plain(NeuralMAB),
-        ),
-        PolicySpec(
-            "epsilon-greedy",
-            "the same arm model without widths: a random slate with chance c/t, else the top K",
-            {"default": EpsilonGreedyConfig(_DIAGONAL_ARMS)},
-            _plain(EpsilonGreedy),
-        ),
-        PolicySpec(
-            "linucb-disjoint",
-            "a linear model for every arm (K-LinUCB), top K",
-            {"default": ArmwiseLinearConfig(EncoderConfig("raw"))},
-            _plain(ArmwiseLinUCB),
-        ),
-        PolicySpec(
-            "linucb-hybrid",
-            "a shared linear model and one for every arm, top K",
-            {"default": ArmwiseLinearConfig(EncoderConfig("scale", rho=5.0), shared=True)},
-            _plain(ArmwiseLinUCB),
-        ),
-        PolicySpec(
-            "lin-ts",
-            "one shared linear model, top K of one posterior draw a round",
-            {"default": LinearSamplingConfig()},
-            _plain(LinearTS),
-        ),
-        PolicySpec("cc-mab", "mean rewards of equal cubes of the context space", _DISCRETE, _plain(CubeBandit)),
-        PolicySpec(
-            "acc-ucb",
-            "mean rewards of cells that are refined where arms are played, top K",
-            {"default": AdaptiveCellConfig()},
-            _plain(AdaptiveCellUCB),
-        ),
-        PolicySpec("cucb", "every arm's own mean reward, no contexts", {"default": CountConfig()}, _plain(CountUCB)),
-        PolicySpec("uniform", "a slate at random", {"default": ReferenceConfig()}, _plain(Uniform)),
-        PolicySpec(
-            "static", "knows the average means: one slate for all rounds", {"default": ReferenceConfig()}, _static
-        ),
-        PolicySpec(
-            "cluster-oracle",
-            "knows every mean: the best slate inside one cluster",
-            {"default": ClusterOracleConfig(ClusteringConfig(count=15))},
-            _cluster_oracle,
-        ),
-        PolicySpec("oracle", "knows every mean: the regret of 0", {"default": ReferenceConfig()}, _oracle),
-    )
-}
+def policies() -> dict[str, PolicySpec]:
+    """All policies by name: built in, registered, and those of installed packages."""
+    return REGISTRY.everything()
 
 
 def policy_spec(name: str) -> PolicySpec:
-    """The policy of this name, or an error with the closest ones."""
-    if name not in POLICIES:
-        raise ConfigError(f"--policy: no policy {name!r}; {suggestion(name, POLICIES)}")
-    return POLICIES[name]
+    """The policy of this name or of `package.module:Class`, or an error with the closest names."""
+    found = REGISTRY.find(name)
+    if found is None:
+        raise ConfigError(f"no policy {name!r}; {suggestion(name, policies())}", field="policy")
+    return found
+
+
+def split_name(text: str) -> tuple[str, str]:
+    """`NAME:PRESET` or `package.module:Class:PRESET` as name and preset, which is empty where none is given."""
+    head, _, rest = text.partition(":")
+    if "." not in head:
+        return head, rest
+    attribute, _, preset = rest.partition(":")
+    return f"{head}:{attribute}", preset
 
 
 def policy_config(
@@ -420,53 +57,160 @@ def policy_config(
     """The frozen configuration of a policy's preset, with settings replaced."""
     spec = policy_spec(name)
     if preset not in spec.presets:
-        raise ConfigError(f"--preset: {name} has no preset {preset!r}; {suggestion(preset, spec.presets)}")
+        raise ConfigError(f"{name} has no preset {preset!r}; {suggestion(preset, spec.presets)}", field="preset")
     config = spec.presets[preset]
-    if clusters is not None and hasattr(config, "clustering"):
+    if clusters is not None and spec.clusters:
         config = replace(config, clustering=replace(config.clustering, count=clusters))
     for key, text in (overrides or {}).items():
         config = with_setting(config, key, text, name)
     return config
 
 
+class ProblemArguments(TypedDict, total=False):
+    """What a policy is built for: an environment, or its sizes alone."""
+
+    environment: Any  # dim, slate_size and what the policy needs (`NEEDS`)
+    dim: int
+    slate_size: int
+
+
 def build_policy(
     name: str,
     *,
-    environment: Problem,
     preset: str = "default",
     seed: int = 0,
     clusters: int | None = None,
     overrides: Mapping[str, str] | None = None,
+    **problem: Unpack[ProblemArguments],
 ) -> Policy:
-    """A fresh policy for this problem."""
-    config = policy_config(name, preset, clusters, overrides)
-    return policy_spec(name).build(config, environment, seed)
+    """A fresh policy for `environment=`, or for `dim=` features and slates of `slate_size=` arms.
+
+    `name` may carry the preset (`auto:linear`). Without an environment, policies that cluster take the first round's
+    arms, and policies that need the truth cannot be built.
+    """
+    name, own = split_name(name)
+    if own and preset not in ("default", own):
+        raise ConfigError(f"expected one preset, got {own!r} in the name and {preset!r}", field="preset")
+    spec, config = policy_spec(name), policy_config(name, own or preset, clusters, overrides)
+    environment, sizes = problem.get("environment"), problem.keys() - {"environment"}
+    if sizes != (set() if environment is not None else {"dim", "slate_size"}):
+        raise ConfigError(f"{name}: expected environment=, or dim= and slate_size=, got {', '.join(problem) or 'none'}")
+    source: Any = problem if environment is None else {"dim": environment.dim, "slate_size": environment.slate_size}
+    given = {need: _given(spec, need, environment) for need in spec.needs}
+    if getattr(config, "tracker", None) is None:
+        given.pop("counts", None)  # only a tracker starts from them
+    return spec.policy(config, source["dim"], source["slate_size"], seed, **given)
 
 
-_CLASSES: dict[str, tuple[type, Callable[..., Policy]]] = {
-    "auto": (AutoConfig, Auto),
-    "neuclust": (NeUClustConfig, NeUClust),
-    "neuclust-across": (AcrossConfig, NeUClustAcross),
-    "cn-ucb": (CombinatorialNeuralConfig, CombinatorialNeuralUCB),
-    "linucb": (LinearConfig, SharedLinUCB),
-    "cn-ts": (CombinatorialSamplingConfig, CombinatorialNeuralTS),
-    "neural-linear": (NeuralLinearConfig, NeuralLinear),
-    "neural-linucb": (NeuralLinUCBConfig, NeuralLinUCB),
-    "neural-mab": (NeuralMABConfig, NeuralMAB),
-    "epsilon-greedy": (EpsilonGreedyConfig, EpsilonGreedy),
-    "linucb-disjoint": (ArmwiseLinearConfig, ArmwiseLinUCB),
-    "lin-ts": (LinearSamplingConfig, LinearTS),
-    "cc-mab": (CubeConfig, CubeBandit),
-    "acc-ucb": (AdaptiveCellConfig, AdaptiveCellUCB),
-    "cucb": (CountConfig, CountUCB),
-    "cluster-oracle": (ClusterOracleConfig, ClusterOracle),
-    "uniform": (ReferenceConfig, Uniform),
-    "static": (ReferenceConfig, Static),
-    "oracle": (ReferenceConfig, Oracle),
-}
+def _given(spec: PolicySpec, need: str, environment: Any) -> Any:
+    """What the environment offers for a need; None where it may be missing and is."""
+    kind, read = NEEDS[need]
+    if isinstance(environment, kind):
+        return read(environment)
+    if need in TRUTH:
+        raise ConfigError(
+            f"{spec.name}: expected an environment that tells the truth ({TRUTH[need]}), got "
+            f"{'none' if environment is None else 'one without'}; this policy is a yardstick and cannot play without it"
+        )
+    return None
 
 
-MOST_DIM, MOST_SLATE = 2**22, 2**16  # features of an arm and arms of a slate: beyond, a manifest is damaged
+# --- policies from outside ----------------------------------------------------------------------------------------
+
+
+def register_policy(
+    name: str,
+    policy: type | None = None,
+    *,
+    config: type | None = None,
+    presets: Mapping[str, Any] | None = None,
+    summary: str = "",
+    needs: Sequence[str] = (),
+) -> Any:
+    """Make a policy class available by name; without a class, a decorator for one. Returns the class.
+
+    The class is built as `policy(config, dim, slate_size, seed, **needs)`, `needs` being names of `NEEDS` that it takes
+    from a problem. `config` is its frozen dataclass and defaults to the type of the constructor's `config`; `presets`
+    default to the class's own `presets`, if any, and to `config()` as "default"; `summary` to the first line of the
+    class's docstring.
+    """
+    if policy is None:
+        return lambda found: register_policy(name, found, config=config, presets=presets, summary=summary, needs=needs)
+    spec = _spec_of(name, policy, config, presets)
+    unknown = [need for need in needs if need not in NEEDS]
+    if unknown:
+        raise ConfigError(f"{name}: needs: no part {unknown[0]!r} of a problem; {suggestion(unknown[0], NEEDS)}")
+    other = next(
+        (one for one in policies().values() if one.saved_as == spec.saved_as and one.policy is not policy), None
+    )
+    if other is not None and place_of(other.policy) != place_of(policy):
+        raise ConfigError(
+            f"{name}: expected a class whose `name` no other policy has, since saves carry it, got {spec.saved_as!r}, "
+            f"the name of {place_of(other.policy)}"
+        )
+    REGISTRY.register(replace(spec, summary=summary or spec.summary, needs=tuple(needs) or spec.needs))
+    return policy
+
+
+def _spec_of(
+    name: str, policy: Any, config: type | None = None, presets: Mapping[str, Any] | None = None
+) -> PolicySpec:
+    """The spec of a class from outside, or an error that says what it lacks."""
+    if not isinstance(policy, type):
+        raise ConfigError(f"{name}: expected a policy class, got {policy!r:.100}")
+    missing = [verb for verb in VERBS if not callable(getattr(policy, verb, None))]
+    if missing:
+        raise ConfigError(
+            f"{name}: expected a policy class with {', '.join(VERBS)}, got one without {', '.join(missing)}"
+        )
+    kind = config or get_type_hints(cast("Any", policy).__init__).get("config")
+    if not isinstance(kind, type) or not is_dataclass(kind) or not cast("Any", kind).__dataclass_params__.frozen:
+        raise ConfigError(f"{name}: expected a frozen dataclass as configuration, got {kind!r:.100}; give config=")
+    known = dict(presets or getattr(policy, "presets", {}))
+    wrong = next((preset for preset, value in known.items() if not isinstance(value, kind)), None)
+    if wrong is not None:
+        raise ConfigError(f"{name}: expected presets of {kind.__name__}, got {known[wrong]!r:.100} as {wrong!r}")
+    known = {"default": known["default"] if "default" in known else kind(), **known}
+    return PolicySpec(name, first_sentence(policy), policy, known, tuple(getattr(policy, "needs", ())))
+
+
+REGISTRY = Registry("policy", "neuclust.policies", POLICIES, _spec_of)
+
+
+def outside(names: Collection[str] | None = None) -> tuple[Registration, ...]:
+    """What was registered in this process (or those names of it); a worker calls `adopt` with it before it plays.
+
+    A class of `__main__` or of a function is refused, since no other process can import it.
+    """
+    return (*REGISTRY.registrations(names), *catalogue.REGISTRY.registrations(names))
+
+
+def adopt(registrations: Sequence[Registration]) -> None:
+    """Register in this process what another one had registered."""
+    for one in registrations:
+        source, options = imported(one.target), dict(one.options)
+        if one.kind == "environment":
+            catalogue.register_environment(one.name, source, **options)
+            continue
+        config = imported(options.pop("config"))
+        presets = {preset: from_mapping(config, values) for preset, values in options.pop("presets").items()}
+        register_policy(one.name, source, config=config, presets=presets, **options)
+
+
+def source_hash(name: str) -> str | None:
+    """SHA-256 of the module of a policy or problem from outside; None for what neuclust ships, whose code is hashed."""
+    specs = (REGISTRY.outside(name), catalogue.REGISTRY.outside(name))
+    hashes = sorted({file_hash_of(spec.source) for spec in specs if spec is not None})
+    return hashlib.sha256("".join(hashes).encode()).hexdigest() if hashes else None
+
+
+def knows_truth(name: str) -> bool:
+    """Whether the policy of this name is given the truth (a yardstick, not a learner); False for unknown names."""
+    spec = POLICIES.get(name) or REGISTRY.outside(name)
+    return spec is not None and spec.knows_truth
+
+
+# --- loading --------------------------------------------------------------------------------------------------------
 
 
 def load_policy(directory: Path, **parts: Any) -> Policy:
@@ -474,10 +218,15 @@ def load_policy(directory: Path, **parts: Any) -> Policy:
     and `value=`, and `catalogue=` where the policy had not been updated yet."""
     manifest, state = read_state(directory)
     name = manifest.get("policy")
-    if not isinstance(name, str) or name not in _CLASSES:
-        raise SaveError(f"{directory}: no policy {name!r:.100} in this version; known: {', '.join(_CLASSES)}")
+    spec = _saved(name, POLICIES.values()) or _saved(name, policies().values())
+    if spec is None:
+        known = ", ".join(dict.fromkeys(one.saved_as for one in policies().values()))
+        raise SaveError(
+            f"{directory}: no policy {name!r:.100} in this version; known: {known}; a policy from outside is "
+            "registered before its save is loaded"
+        )
     try:
-        policy = _restored(name, manifest, state, parts)
+        policy = _restored(spec, manifest, state, parts)
     except (NeuclustError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
         said = " ".join(str(error).split())
@@ -485,20 +234,25 @@ def load_policy(directory: Path, **parts: Any) -> Policy:
     return policy
 
 
-def _restored(name: str, manifest: Mapping[str, Any], state: Mapping[str, Tensor], parts: Mapping[str, Any]) -> Policy:
+def _saved(name: object, specs: Iterable[PolicySpec]) -> PolicySpec | None:
+    return next((spec for spec in specs if spec.saved_as == name), None)
+
+
+def _restored(
+    spec: PolicySpec, manifest: Mapping[str, Any], state: Mapping[str, Tensor], parts: Mapping[str, Any]
+) -> Policy:
     """The policy of a manifest with its state; nothing is made before the tensors say that there is room for it."""
-    kind, make = _CLASSES[name]
     unknown = set(manifest) ^ {"format", "policy", "config", "dim", "slate_size", "seed"}
     if unknown:
         raise StateError(f"a manifest with unknown or missing entries ({', '.join(sorted(unknown))})")
     dim = _whole(manifest, "dim", 1, MOST_DIM)
     slate_size = _whole(manifest, "slate_size", 1, MOST_SLATE)
     seed = _whole(manifest, "seed", -(2**63), 2**63 - 1)
-    config: Any = from_mapping(kind, manifest["config"])
-    shapes = getattr(make, "saved_shapes", None)
+    config: Any = from_mapping(spec.config, manifest["config"])
+    shapes = getattr(spec.policy, "saved_shapes", None)
     if shapes is not None:
         check_shapes(state, shapes(config, dim, slate_size))
-    policy = make(config, dim, slate_size, seed, **parts)
+    policy = spec.policy(config, dim, slate_size, seed, **parts)
     policy.load_state_dict(state)
     _check_restored(policy, state, seed)
     return policy
@@ -512,40 +266,9 @@ def _whole(manifest: Mapping[str, Any], name: str, least: int, most: int) -> int
 
 
 def _check_restored(policy: Policy, state: Mapping[str, Tensor], seed: int) -> None:
-    """Refuse tensors nobody asked for, and a manifest and tensors that tell different seeds."""
+    """Refuse tensors the policy does not have, and a seed that differs between manifest and tensors."""
     strange = sorted(set(state) - set(policy.state_dict()))
     if strange:
         raise StateError(f"tensors it does not have: {', '.join(strange[:5])}")
     if getattr(policy, "seed", seed) != seed:
         raise StateError(f"seed {seed} in the manifest and another one among the tensors")
-
-
-# --- policies and problems from outside -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """A policy or problem from outside the package, as data that travels to worker processes."""
-
-    kind: str  # policy or environment
-    name: str
-    target: str  # package.module:attribute
-
-
-def outside() -> tuple[Registration, ...]:
-    """What was registered in this process; a worker calls `adopt` with it before it plays."""
-    return ()
-
-
-def adopt(registrations: Sequence[Registration]) -> None:
-    """Register in this process what another one had registered."""
-
-
-def source_hash(name: str) -> str | None:
-    """SHA-256 of the module of a policy or problem from outside; None for what neuclust ships, whose code is hashed."""
-    return None
-
-
-def knows_truth(name: str) -> bool:
-    """Whether the policy of this name is told the truth (a yardstick and no learner); False where nobody knows it."""
-    return name in ("oracle", "static", "cluster-oracle")

@@ -8,19 +8,20 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from neuclust.analysis.inspection import Inspection, cluster_profiles, distinct_rows, inspect, record, sentences
-from neuclust.analysis.inspection_rewards import is_nearly_static, mean_rewards, regrets_a_thousand
+from neuclust.analysis.inspection_rewards import is_nearly_static, mean_rewards, regrets_per_thousand
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.replay import replay_environment
 from neuclust.errors import ConfigError, DataError
-from neuclust.report.inspect_figures import figures
+from neuclust.report.inspection import figures
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA") or Path(__file__).parents[2] / "../shared/data")
 REAL = SHARED / "movielens-25m.npz"
@@ -93,7 +94,7 @@ def test_clusters_group_what_belongs_together(found: Inspection) -> None:
 
 
 def test_context_matters_here_and_the_words_say_so(found: Inspection) -> None:
-    regrets = regrets_a_thousand(found.rewards)
+    regrets = regrets_per_thousand(found.rewards)
     assert regrets["static"] > 100
     assert regrets["best cluster"] == pytest.approx(0.0, abs=1e-9)
     assert not is_nearly_static(regrets)
@@ -104,20 +105,16 @@ def test_static_problem_is_called_static() -> None:
     dataset = problem()
     arms = dataset.arms.copy()
     arms[:5] = 5.0
-    easy = inspect(ProfileDataset("easy", arms, *list_of(dataset)), rounds=50, clusters=4)
-    assert regrets_a_thousand(easy.rewards)["static"] == pytest.approx(0.0, abs=1e-9)
+    easy = inspect(replace(dataset, name="easy", arms=arms), rounds=50, clusters=4)
+    assert regrets_per_thousand(easy.rewards)["static"] == pytest.approx(0.0, abs=1e-9)
     assert set(easy.rewards.static_arms) == {100, 101, 102, 103, 104}
     assert any("a static slate is nearly optimal" in sentence for sentence in sentences(easy))
-
-
-def list_of(dataset: ProfileDataset) -> tuple[object, ...]:
-    return dataset.rounds, dataset.arm_ids, dataset.round_ids, dataset.features
 
 
 @pytest.mark.skipif(not REAL.is_file(), reason="the real prepared file is not here")
 def test_golden_numbers_of_the_papers_problem() -> None:
     real = inspect(load_dataset(REAL), rounds=1000)
-    regrets = regrets_a_thousand(real.rewards)
+    regrets = regrets_per_thousand(real.rewards)
     assert real.rewards.mean == pytest.approx(0.69296, abs=5e-6)
     assert real.rewards.best.min() == pytest.approx(0.832039, abs=1e-6)
     assert real.rewards.best.max() == pytest.approx(0.832039, abs=1e-6)
@@ -142,11 +139,11 @@ def test_what_cannot_be_inspected_is_refused() -> None:
     with pytest.raises(ConfigError, match="slates of 1 to 120 arms, got 10 and 121"):
         inspect(dataset, rounds=10, slate_size=121)
     with pytest.raises(DataError, match="negative entry"):
-        inspect(ProfileDataset("bad", -dataset.arms, *list_of(dataset)), rounds=10)
+        inspect(replace(dataset, name="bad", arms=-dataset.arms), rounds=10)
 
 
 def test_pictures_show_what_they_claim(found: Inspection) -> None:
-    drawn = figures(found)
+    drawn: Any = figures(found)
     assert set(drawn) == {"rewards", "elbow", "clusters"}
     line = drawn["elbow"].axes[0].lines[0].get_xydata()
     assert line.tolist() == [list(map(float, point)) for point in found.clusters.elbow]
@@ -176,13 +173,14 @@ def test_a_replay_is_valued_in_hindsight() -> None:
     assert found.arms_offered == (15, 16.0, 17)
     assert found.rewards.mean == pytest.approx(dataset.offers.rewards[: dataset.offers.starts[50]].mean())
     # payment depends on the arm alone, and the clusters are the features: both find all there is
-    regrets = regrets_a_thousand(found.rewards)
+    regrets = regrets_per_thousand(found.rewards)
     assert regrets["static"] == regrets["best cluster"] == 0
     assert regrets["random"] > 300
-    assert any(sentence.startswith("Real feedback: 15 to 17 arms a round") for sentence in sentences(found))
+    assert any(sentence.startswith("Real feedback: 15 to 17 arms per round") for sentence in sentences(found))
     assert any(sentence.startswith("One order of the arms loses 0.000") for sentence in sentences(found))
     assert record(found)["arms_offered"] == (15, 16.0, 17)
-    legend = [text.get_text() for text in figures(found)["rewards"].axes[1].get_legend().get_texts()]
+    drawn: Any = figures(found)
+    legend = [text.get_text() for text in drawn["rewards"].axes[1].get_legend().get_texts()]
     assert any(text.startswith("one order of the arms") for text in legend)
     with pytest.raises(ConfigError, match="slates of 1 to 15 arms, got 50 and 16"):
         inspect(dataset, rounds=50, slate_size=16)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import pytest
+from invented_records import MakeRecord
 
 from neuclust.analysis.unpaid import HARDLY, unpaid_notes
-from neuclust.experiment.records import RunRecord
-from neuclust.report.tables import text_table
-
-MakeRecord = Callable[..., RunRecord]
+from neuclust.report.results import text_table
 
 
 @pytest.mark.parametrize(
@@ -40,12 +38,17 @@ def test_only_a_reward_no_slate_reaches_is_warned_about(
     if said is not None:
         assert said in notes[0]
         assert "the default slate reward, threshold:0.8, although arms were rewarded 40 times" in notes[0]
-        assert "--slate-reward mean or at-least-one" in notes[0]
+        assert "the slate rewards mean and at-least-one pay for fewer" in notes[0]
         assert said in text_table([run]).replace("Hardly", "hardly").replace("No slate", "no slate")
 
 
 def test_the_reward_that_was_asked_for_is_named(record: MakeRecord) -> None:
-    empty = {"best_expected": 0.0, "successes": 0.0, "arm_successes": 3.0, "problem": {"slate_reward": "product"}}
+    empty: dict[str, Any] = {
+        "best_expected": 0.0,
+        "successes": 0.0,
+        "arm_successes": 3.0,
+        "problem": {"slate_reward": "product"},
+    }
     assert "under the slate reward product" in unpaid_notes([record("a", 0, 0.0, **empty)])[0]
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.growth import Panel, exponent, growth_figure
-from neuclust.report.figures import save_figure
+from neuclust.report.drawing import save_figure
 
 
 @given(st.floats(-2, 3), st.floats(0.01, 100), st.integers(2, 9))

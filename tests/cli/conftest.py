@@ -6,13 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 from command_line import NEUCLUST, TERMINAL_VARIABLES, Answer, Command, clean_environment
+from datasets import dataset_of
 from patience import HANG_SECONDS
 
 from neuclust.cli import main
-from neuclust.data.dataset import ProfileDataset
 from neuclust.randomness import stream
 
 
@@ -24,14 +23,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rounds = generator.random((300, 6)) > 0.5
     rounds[:, 0] |= ~rounds.any(1)
     path = tmp_path_factory.mktemp("problem") / "small.npz"
-    ProfileDataset(
-        name="small",
-        arms=arms.astype(np.float32),
-        rounds=rounds.astype(np.float32),
-        arm_ids=np.arange(60),
-        round_ids=np.arange(300),
-        features=tuple("abcdef"),
-    ).save(path)
+    dataset_of("small", arms, rounds).save(path)
     return path
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import Command
+from datasets import dataset_of
 
-from neuclust.data.dataset import ProfileDataset
 from neuclust.randomness import stream
 
 
@@ -19,14 +19,7 @@ def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = stream(0, "cli blobs")
     arms = np.repeat(5 * rng.random((4, 6)), 30, 0) + 0.2 * rng.random((120, 6))
     path = tmp_path_factory.mktemp("blobs") / "blobs.npz"
-    ProfileDataset(
-        name="blobs",
-        arms=arms.astype(np.float32),
-        rounds=np.ones((2, 6), dtype=np.float32),
-        arm_ids=np.arange(120),
-        round_ids=np.arange(2),
-        features=tuple("abcdef"),
-    ).save(path)
+    dataset_of("blobs", arms, np.ones((2, 6))).save(path)
     return path
 
 

@@ -137,7 +137,7 @@ def test_tune_as_json(call: Command, problem: Path, tmp_path: Path) -> None:
         (["--grid", "paper", "--rounds", "200"], "expected at most 150 rounds, half of the 300"),
         (["--param", "nonsense=1,2"], "--param nonsense: no such setting"),
         (["--param", "alpha=1,2", "--tune-seeds", "x"], "--tune-seeds: expected seeds such as 0..9"),
-        (["--policy", "uniform"], "cn-ucb, linucb, linucb-disjoint but not uniform; add --param"),
+        (["--policy", "uniform"], "cn-ucb, linucb, linucb-disjoint but not uniform; add KEY=V1,V2"),
     ],
 )
 def test_tune_refuses_what_cannot_work(call: Command, problem: Path, more: list[str], message: str) -> None:

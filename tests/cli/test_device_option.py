@@ -10,8 +10,8 @@ from command_line import Command
 
 
 def test_all_at_once_gives_the_results_of_one_by_one(command: Command, problem: Path) -> None:
-    words = ("run", "--data", problem, "--policy", "neuclust", "--policy", "cn-ucb", "--clusters", 2, "--rounds", 12)
-    words = (*words, "--seeds", 2, "--json", "-")
+    players = ("--policy", "neuclust", "--policy", "cn-ucb", "--clusters", 2, "--seeds", 2)
+    words = ("run", "--data", problem, *players, "--rounds", 12, "--json", "-")
     apart, together = command(*words), command(*words, "--device", "cpu")
     assert (apart.code, together.code) == (0, 0)
     pairs = list(zip(json.loads(apart.out)["runs"], json.loads(together.out)["runs"], strict=True))
@@ -33,3 +33,14 @@ def test_refusals(command: Command, problem: Path, tmp_path: Path) -> None:
         answer = command(*words, *more)
         assert answer.code != 0
         assert sentence in answer.err
+
+
+def test_a_sweep_plays_batches_and_refuses_other_policies(call: Command, problem: Path, tmp_path: Path) -> None:
+    file, out = tmp_path / "batches.toml", tmp_path / "out"
+    head = f'rounds = 6\nseeds = 2\n[[environment]]\ndata = "{problem}"\n'
+    file.write_text(f'{head}[[policy]]\npolicy = "cn-ucb"\n[[policy]]\npolicy = "neuclust"\nclusters = 2\n')
+    assert call("sweep", file, "--out", out, "--engine", "device", "--quiet").code == 0
+    assert "0 to do" in call("sweep", file, "--out", out, "--engine", "inline").err
+    file.write_text(f'{head}[[policy]]\npolicy = "linucb"\n')
+    refused = call("sweep", file, "--out", tmp_path / "other", "--engine", "device")
+    assert (refused.code, "expected NeUClust or CN-UCB" in refused.err) == (2, True)

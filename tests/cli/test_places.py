@@ -66,7 +66,7 @@ def write_raw(folder: Path, problem: Path) -> None:
 
 
 def refused(call: Command, order: list[object], words: str) -> None:
-    answer = call(*order)  # type: ignore[arg-type]
+    answer = call(*order)
     assert answer.code == 2, (order, answer.err)
     assert words in answer.err, order
     assert answer.err.count("\n") == 1, answer.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from command_line import Command
 
 from neuclust.registry import policy_config
 
-ARRAYS = {
+ARRAYS: dict[str, Any] = {
     "arms": np.full((8, 2), 3.0),
     "rounds": np.ones((5, 2)),
     "arm_ids": np.arange(8),
@@ -62,8 +63,13 @@ def test_bad_options(call: Command, problem: Path, tmp_path: Path, options: list
         (["--env", "cluster"], "environment: no built-in problem 'cluster'; did you mean clusters?"),
         (["--env", "Bump"], "no built-in problem 'Bump'; did you mean bump?"),
         (["--env", "yelp"], "no built-in problem 'yelp'; did you mean yelp-twin or yelp-volatile?"),
-        (["--policy", "auto", "--set", "foo=1"], "no such setting; `neuclust policies auto` lists the "),
+        (["--policy", "auto", "--set", "foo=1"], "--set foo: no such setting; auto has "),
         (["--policy", "linucb", "--set", "foo=1"], "no such setting; known: encoder.kind, encoder.rho, encoder."),
+        (["--policy", "linucb", "--set", "alpha=much"], "expected a number, got 'much' (see `neuclust policies NAME`)"),
+        (
+            ["--env", "replay"],
+            "--env: replay plays back real ratings and needs a file of them; `neuclust data prepare ",
+        ),
         (["--policy", "cn_ucb"], "no policy 'cn_ucb'; did you mean cn-ucb?"),
         (
             ["--set", "clustering=3"],
@@ -144,7 +150,7 @@ def write_without_rounds(path: Path) -> None:
         (write_pickled, "pickled objects, which are never loaded"),
         (write_text, "damaged or foreign"),
         (write_without_rounds, "missing rounds"),
-        (None, "found nothing"),
+        (None, "could not read it (No such file or directory)"),
     ],
 )
 def test_bad_data(call: Command, tmp_path: Path, write: object, words: str) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 from command_line import NEUCLUST, Command, clean_environment
 from patience import HANG_SECONDS
 
-from neuclust.cli.reproduce_search import best_of
-from neuclust.experiment.plan import Problem
+from neuclust.cli.reproduce_search import SearchJob, best_of
+from neuclust.experiment.problem import Problem
 from neuclust.experiment.reproduction.phases import STUDIES, open_study, quick_scale
 from neuclust.experiment.reproduction.tuning import tuned_plans
 from neuclust.experiment.store import done, read_store
@@ -139,9 +139,12 @@ def test_searches_in_processes_choose_what_searches_here_choose(tmp_path: Path, 
     scale = replace(quick_scale(STUDIES["movielens"]), rounds=20)
     layout = open_study(STUDIES["movielens"], Problem(data=problem), scale)
     plans = tuned_plans(layout, 3, ("linucb", "cucb"))
-    here = best_of([(plan, tmp_path / f"here-{plan.policy}") for plan in plans], 1, lambda: False, quiet=True)
-    apart = best_of([(plan, tmp_path / f"apart-{plan.policy}") for plan in plans], 2, lambda: False, quiet=True)
+
+    def jobs(place: str) -> list[SearchJob]:
+        return [SearchJob(plan, tmp_path / f"{place}-{plan.policy}") for plan in plans]
+
+    here = best_of(jobs("here"), 1, lambda: False, quiet=True)
+    apart = best_of(jobs("apart"), 2, lambda: False, quiet=True)
     assert apart == here
     assert [set(best or {}) for best in here] == [{"alpha", "ridge"}, {"bonus"}]
-    stopped = best_of([(plan, tmp_path / f"stopped-{plan.policy}") for plan in plans], 1, lambda: True, quiet=True)
-    assert stopped == [None, None]
+    assert best_of(jobs("stopped"), 1, lambda: True, quiet=True) == [None, None]

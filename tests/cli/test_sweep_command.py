@@ -17,12 +17,12 @@ from command_line import NEUCLUST, Command, clean_environment
 from patience import HANG_SECONDS
 from rich.console import Console
 
-from neuclust.cli.sweep_view import LiveView
+from neuclust.cli.views import LiveView
 from neuclust.experiment.engines.engine import play_inline
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.spec import read_spec
 from neuclust.experiment.store import done, read_store
-from neuclust.experiment.sweep import locked
+from neuclust.experiment.sweep import Standing, locked
 from neuclust.experiment.tasks import tasks_of
 from neuclust.randomness import stream
 
@@ -291,14 +291,15 @@ def test_a_record_that_may_not_be_written_is_no_record(tmp_path: Path, problem: 
 
 def test_the_live_table_shows_runs_under_way_and_the_whole(tmp_path: Path, problem: Path) -> None:
     tasks = tasks_of(read_spec(experiment(tmp_path, problem)))
-    console = Console(file=StringIO(), force_terminal=True, highlight=False, width=160)
+    screen = StringIO()
+    console = Console(file=screen, force_terminal=True, highlight=False, width=160)
     view = LiveView(console, lambda: False)
-    view.begin(tasks)
+    view.begin(Standing((), (), tasks, tmp_path), tasks)
     for outcome in play_inline(tasks, view):
-        view._progress.refresh()
-        view.end(outcome)
+        view._rows.refresh()
+        view.ended(outcome)
     view.close()
-    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    shown = screen.getvalue()
     assert "0 of 4 runs" in shown
     assert "20/20" in shown
     assert "4/4 oracle on small, seed 0: 20 rounds in" in shown

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_line import Command
+from datasets import dataset_of
 
-from neuclust.data.dataset import ProfileDataset
 from neuclust.data.offers import Offers
 from neuclust.randomness import stream
 
@@ -25,15 +25,8 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arms = np.concatenate([np.sort(generator.choice(ARMS, OFFERED, replace=False)) for _ in range(ROUNDS)])
     rewards = np.concatenate([np.eye(OFFERED)[generator.integers(OFFERED)] for _ in range(ROUNDS)])
     path = tmp_path_factory.mktemp("clicks") / "clicks.npz"
-    ProfileDataset(
-        name="clicks",
-        arms=generator.random((ARMS, 4)).astype(np.float32),
-        rounds=np.ones((ROUNDS, 4), dtype=np.float32),
-        arm_ids=np.arange(ARMS),
-        round_ids=np.arange(ROUNDS),
-        features=tuple("abcd"),
-        offers=Offers(np.arange(ROUNDS + 1) * OFFERED, arms, rewards.astype(np.float32)),
-    ).save(path)
+    offers = Offers(np.arange(ROUNDS + 1) * OFFERED, arms, rewards.astype(np.float32))
+    dataset_of("clicks", generator.random((ARMS, 4)), np.ones((ROUNDS, 4)), offers).save(path)
     return path
 
 
@@ -85,21 +78,14 @@ def test_clicks_under_a_threshold_are_warned_about(command: Command, call: Comma
     assert json.loads(answer.out)["runs"][1]["arm_successes"] == ROUNDS
     assert answer.err.startswith("warning: clicks: hardly any slate can be paid: the best ones earn 0 per round under")
     assert "the default slate reward, threshold:0.8" in answer.err
-    assert "--slate-reward mean or at-least-one" in answer.err
+    assert "the slate rewards mean and at-least-one pay for fewer" in answer.err
     for reward in ("mean", "at-least-one"):
         assert call(*order, "--slate-reward", reward).err == ""
 
 
 def test_a_threshold_out_of_reach_of_a_known_truth_is_warned_about(call: Command, tmp_path: Path) -> None:
     path = tmp_path / "poor.npz"
-    ProfileDataset(
-        name="poor",
-        arms=np.full((20, 2), 0.4, dtype=np.float32),  # means of tanh(0.1)
-        rounds=np.ones((200, 2), dtype=np.float32),
-        arm_ids=np.arange(20),
-        round_ids=np.arange(200),
-        features=("a", "b"),
-    ).save(path)
+    dataset_of("poor", np.full((20, 2), 0.4), np.ones((200, 2))).save(path)  # means of tanh(0.1)
     answer = call("run", "--data", path, "--policy", "uniform", "-q")
     assert answer.err.startswith("warning: poor: hardly any slate can be paid: the best ones earn 0.00045 per round")
     assert "Hardly any slate can be paid" in answer.out

@@ -13,6 +13,8 @@ from small_problems import masked_queries
 from torch import Tensor
 
 from neuclust.core import Feedback, Policy, Round, Slate
+from neuclust.environments.dealing import Arms, Simulated
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.profiles import TanhAffinity
 from neuclust.environments.rewards import mean
 from neuclust.environments.slates import SlateEnvironment
@@ -64,10 +66,9 @@ QUICK = ("torch float32", "numpy i4", "list of floats")
 def problem(values: str) -> SlateEnvironment:
     drawn = stream(0, "number types").integers(0, {"eighths": 33, "whole": 5, "bits": 2}[values], (N, D))
     profiles = torch.from_numpy(drawn / (8.0 if values == "eighths" else 1.0))
-    return SlateEnvironment(
-        name="numbers", profiles=profiles, arm_ids=torch.arange(N) + 5, queries=masked_queries(HORIZON, D),
-        means_of=TanhAffinity.of(profiles), slate_size=K, horizon=HORIZON, reward=mean(K),
-    )  # fmt: skip
+    rounds = Simulated(TanhAffinity.of(profiles), masked_queries(HORIZON, D))
+    spec = ProblemSpec(slate_size=K, horizon=HORIZON, reward=mean(K))
+    return SlateEnvironment("numbers", Arms(profiles, torch.arange(N) + 5), rounds, spec)
 
 
 def build(name: str, values: str, **settings: str) -> Policy:

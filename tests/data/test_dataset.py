@@ -40,7 +40,7 @@ def test_what_was_saved_is_loaded(file: Path) -> None:
     assert (loaded.name, loaded.features) == ("toy", ("a", "bé", "c"))
     for name in ("arms", "rounds", "arm_ids", "round_ids", "counts"):
         assert np.array_equal(getattr(loaded, name), getattr(written, name))
-    assert (loaded.arms.dtype, loaded.arm_ids.dtype) == (np.float32, np.int64)
+    assert [loaded.arms.dtype, loaded.arm_ids.dtype] == [np.dtype(np.float32), np.dtype(np.int64)]
 
 
 def test_counts_are_optional(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -255,6 +256,13 @@ BAD_RATINGS = {
 }
 
 
+BAD_MOVIES = {
+    "a cut line": ("5,Unfinished", "3 fields movieId,title,genres, got 2"),
+    "text for an id": ("five,Film,Drama", "whole number .* for movieId, got 'five'"),
+    "an id twice": ("2,Again,Drama", "each movieId once, got 2 as in line 3"),
+}
+
+
 @pytest.mark.parametrize("name", BAD_RATINGS)
 def test_bad_ratings_are_named_by_line(name: str, tmp_path: Path) -> None:
     row, expected = BAD_RATINGS[name]
@@ -271,15 +279,8 @@ def test_bad_ratings_are_named_by_line(name: str, tmp_path: Path) -> None:
 
 def test_bad_rows_past_the_allowance_stop_the_work(tmp_path: Path) -> None:
     spoilt = RATINGS + "7,99,4.0,1\n7,98,4.0,1\n7,97,4.0,1\n"
-    with pytest.raises(DataError, match=r"ratings\.csv:9: .*bad row 3, --skip-bad allows 2"):
+    with pytest.raises(DataError, match=r"ratings\.csv:9: .*bad row 3, skip_bad is 2"):
         prepare(tmp_path, spoilt, options=replace(EVERYTHING, skip_bad=2))
-
-
-BAD_MOVIES = {
-    "a cut line": ("5,Unfinished", "3 fields movieId,title,genres, got 2"),
-    "text for an id": ("five,Film,Drama", "whole number .* for movieId, got 'five'"),
-    "an id twice": ("2,Again,Drama", "each movieId once, got 2 as in line 3"),
-}
 
 
 @pytest.mark.parametrize("name", BAD_MOVIES)
@@ -341,7 +342,7 @@ def spoil(text: bytes, generator: np.random.Generator) -> bytes:
     return text
 
 
-def outcome(files: tuple[RawFile, RawFile], options: MovieLensOptions) -> tuple[str, object]:
+def outcome(files: tuple[RawFile, RawFile], options: MovieLensOptions) -> tuple[str, Any]:
     """The sentence of a refusal, or what was read with the numbers of its report."""
     try:
         dataset, report = prepare_movielens(*files, options)
@@ -361,9 +362,9 @@ def attack(tmp_path: Path, tried: int) -> tuple[int, int, int]:
         options = replace(EVERYTHING, skip_bad=2 * (number % 2))
         fast = outcome(files, options)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(movielens_files, "_parse_fast", lambda *_: None)
+            patch.setattr(movielens_files, "_parse_whole", lambda *_: None)
             assert outcome(files, options) == fast, spoilt.read_bytes()
-        skipped = fast[0] == "read" and fast[1][0].bad_rows  # type: ignore[index]
+        skipped = fast[0] == "read" and fast[1][0].bad_rows
         counts["said" if skipped else fast[0]] += 1
     return counts["refused"], counts["said"], counts["read"]
 
@@ -471,7 +472,7 @@ def test_dates_as_text_and_as_seconds() -> None:
     assert seconds_since_1970("2015-01-01T01:00:00+01:00") == 1_420_070_400
     with pytest.raises(ConfigError, match="expected a date"):
         seconds_since_1970("new year")
-    with pytest.raises(ConfigError, match="later than --after"):
+    with pytest.raises(ConfigError, match=r"^before: expected a date later than"):
         MovieLensOptions(before=5)
 
 

@@ -61,7 +61,7 @@ def test_a_file_without_offers_has_none(tmp_path: Path) -> None:
         ({"arms": [-1, 3, 1, 2, 3, 0]}, "offer_arms: expected rows from 0 to 3, got -1 to 3"),
         ({"arms": [0, 3, 1, 2, 2, 0]}, r"offer_arms\[4\]: .* each once and ascending, got 2 after 2"),
         ({"arms": [3, 0, 1, 2, 3, 0]}, r"offer_arms\[1\]: .* got 0 after 3"),
-        ({"rewards": [1, 0, 0, 1, 1]}, "offer_rewards: expected one reward an offered arm, 6, got 5"),
+        ({"rewards": [1, 0, 0, 1, 1]}, "offer_rewards: expected one reward per offered arm, 6, got 5"),
         ({"rewards": [1, 0, 0, 0.5, 1, 0]}, r"offer_rewards\[3\]: expected 0 or 1, got 0.5"),
         ({"rewards": [1, 0, 0, 1, np.nan, 0]}, r"offer_rewards\[4\]: expected 0 or 1, got nan"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,8 @@ def test_commands_name_options_that_exist() -> None:
 
     from neuclust.cli.app import app
 
-    options = {option for parameter in get_command(app).commands["run"].params for option in parameter.opts}  # type: ignore[attr-defined]
+    commands: Any = get_command(app)
+    options = {option for parameter in commands.commands["run"].params for option in parameter.opts}
     used = {
         word for line in README.read_text().splitlines() if line.startswith("neuclust run") for word in line.split()
     }

@@ -1,18 +1,22 @@
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small_problems import built_in, not_none
 
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.twin import movielens_twin
 from neuclust.environments.catalogue import build_environment
+from neuclust.environments.dealing import Simulated
 from neuclust.environments.movielens import (
     LARGEST_MEAN,
-    MOVIELENS_PROBLEMS,
     SMALLEST_SPREAD,
+    HiddenTaste,
     dealt_movies,
     ml_ideal,
     ml_quadratic,
@@ -20,7 +24,14 @@ from neuclust.environments.movielens import (
     unit_contexts,
     varied_users,
 )
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
+
+PROBLEMS: dict[str, Callable[..., SlateEnvironment]] = {
+    "ml-volatile": ml_volatile,
+    "ml-ideal": ml_ideal,
+    "ml-quadratic": ml_quadratic,
+}
 
 SHARED = Path(os.environ.get("NEUCLUST_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -30,9 +41,15 @@ def twin() -> ProfileDataset:
     return movielens_twin(n_users=2000, n_rounds=300)
 
 
-@pytest.mark.parametrize("name", list(MOVIELENS_PROBLEMS))
+def hidden_taste(problem: SlateEnvironment) -> HiddenTaste:
+    assert isinstance(problem.rounds, Simulated)
+    assert isinstance(problem.rounds.means_of, HiddenTaste)
+    return problem.rounds.means_of
+
+
+@pytest.mark.parametrize("name", list(PROBLEMS))
 def test_means_are_chances_and_no_slate_beats_the_best(name: str, twin: ProfileDataset) -> None:
-    problem = MOVIELENS_PROBLEMS[name](twin, seed=3, horizon=30, arms_per_round=60)
+    problem = PROBLEMS[name](twin, seed=3, horizon=30, arms_per_round=60)
     generator = np.random.default_rng(0)
     for t in (1, 15, 30):
         r = problem.round(t)
@@ -44,14 +61,14 @@ def test_means_are_chances_and_no_slate_beats_the_best(name: str, twin: ProfileD
             assert problem.expected_reward(r, Slate(drawn, drawn, drawn)) <= problem.best_expected_reward(r) + 1e-12
 
 
-@pytest.mark.parametrize("name", list(MOVIELENS_PROBLEMS))
+@pytest.mark.parametrize("name", list(PROBLEMS))
 def test_the_seed_deals_movies_offers_and_truth(name: str, twin: ProfileDataset) -> None:
-    one, again, other = (MOVIELENS_PROBLEMS[name](twin, seed=s, horizon=9) for s in (1, 1, 2))
+    one, again, other = (PROBLEMS[name](twin, seed=s, horizon=9) for s in (1, 1, 2))
     rounds = [problem.round(7) for problem in (one, again, other)]
-    assert torch.equal(rounds[0].query, rounds[1].query)
+    assert torch.equal(not_none(rounds[0].query), not_none(rounds[1].query))
     assert torch.equal(one.means(rounds[0]), again.means(rounds[1]))
     assert not torch.equal(rounds[0].arm_ids, rounds[2].arm_ids)
-    assert any(not torch.equal(one.round(t).query, other.round(t).query) for t in range(1, 10))
+    assert any(not torch.equal(not_none(one.round(t).query), not_none(other.round(t).query)) for t in range(1, 10))
 
 
 def test_users_who_rate_everything_alike_are_left_out(twin: ProfileDataset) -> None:
@@ -77,9 +94,9 @@ def test_volatile_profiles_are_centred_on_three(twin: ProfileDataset) -> None:
 def test_the_ideal_point_is_the_best_place_to_be(twin: ProfileDataset) -> None:
     problem = ml_ideal(twin, seed=4, horizon=40, arms_per_round=None)
     r = problem.round(1)
-    truth = problem._means_of
-    asked = torch.nonzero(r.query).flatten()
-    away = (r.profiles[:, asked] - truth.ideal[asked]).square().mean(1)
+    truth = hidden_taste(problem)
+    asked = torch.nonzero(not_none(r.query)).flatten()
+    away = (r.profiles[:, asked] - truth.hidden[asked]).square().mean(1)
     assert torch.equal(torch.argsort(away)[:5].sort().values, problem.best_positions(r).sort().values)
     assert float(problem.means(r).max()) <= 0.95
 
@@ -90,9 +107,9 @@ def test_quadratic_contexts_have_length_one_and_both_ends_pay(twin: ProfileDatas
         r = problem.round(t)
         lengths = r.contexts.norm(dim=1)
         assert bool(((lengths - 1).abs() < 1e-9).logical_or(lengths == 0).all())
-        assert int(r.query.sum()) >= 2
-    truth = problem._means_of
-    mirrored = type(truth)(-truth.profiles, truth.direction)
+        assert int(not_none(r.query).sum()) >= 2
+    truth = hidden_taste(problem)
+    mirrored = replace(truth, profiles=-truth.profiles)
     assert torch.allclose(mirrored(None, r.query), truth(None, r.query))
     assert float(problem.means(r).max()) > 0.8
 
@@ -120,7 +137,7 @@ def test_real_users_play_the_same_problems() -> None:
     if not file.is_file():
         pytest.skip(f"no {file}")
     real = load_dataset(file)
-    problem = build_environment("ml-volatile", slate_size=5, horizon=500, seed=0, dataset=real)
+    problem = built_in("ml-volatile", slate_size=5, horizon=500, seed=0, dataset=real)
     assert (problem.name, problem.n_arms) == ("ml-volatile", 9516)
     paper = build_environment("ml-paper", slate_size=5, horizon=20, seed=0, dataset=real)
     assert paper.best_expected_reward(paper.round(1)) == pytest.approx(0.832039, abs=1e-6)

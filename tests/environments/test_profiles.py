@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from small_problems import not_none
 
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset
@@ -27,10 +29,10 @@ profiles = arrays.arrays(np.float64, (6, 4), elements=entries)
 queries = arrays.arrays(np.float64, 4, elements=st.one_of(st.just(0.0), st.floats(0.25, 2.0, width=32)))
 
 
-def dataset(n: int = 40, n_rounds: int = 300, d: int = 6, seed: int = 0, **changes: object) -> ProfileDataset:
+def dataset(n: int = 40, n_rounds: int = 300, d: int = 6, seed: int = 0, **changes: Any) -> ProfileDataset:
     generator = np.random.default_rng(seed)
     arms = generator.uniform(0.5, 5.0, (n, d)) * (generator.random((n, d)) < 0.8)
-    settings = {
+    settings: dict[str, Any] = {
         "name": "toy",
         "arms": arms.astype(np.float32),
         "rounds": (generator.random((n_rounds, d)) < 0.4).astype(np.float32),
@@ -49,7 +51,9 @@ def naive_mean(profile: np.ndarray, query: np.ndarray) -> float:
 @settings(deadline=None)
 @pytest.mark.parametrize("form", [TanhAffinity, SparseTanhAffinity])
 @given(arms=profiles, query=queries)
-def test_mean_reward_is_the_papers(form: type, arms: np.ndarray, query: np.ndarray) -> None:
+def test_mean_reward_is_the_papers(
+    form: type[TanhAffinity] | type[SparseTanhAffinity], arms: np.ndarray, query: np.ndarray
+) -> None:
     truth = form.of(torch.from_numpy(arms))
     means = truth(None, torch.from_numpy(query))
     assert means.tolist() == pytest.approx([naive_mean(profile, query) for profile in arms], abs=1e-12)
@@ -90,7 +94,7 @@ def test_builds_rounds_from_the_dataset() -> None:
     assert toy.reward.name == "threshold:0.8"
     assert toy.profiles.dtype == torch.float64
     r = toy.round(5)
-    assert np.array_equal(r.query.numpy(), data.rounds[4])
+    assert np.array_equal(not_none(r.query).numpy(), data.rounds[4])
     assert np.array_equal(r.profiles.numpy(), data.arms)
     best = np.argsort([-naive_mean(x.astype(float), data.rounds[4]) for x in data.arms], kind="stable")[:3]
     assert toy.best_positions(r).tolist() == best.tolist()
@@ -99,7 +103,7 @@ def test_builds_rounds_from_the_dataset() -> None:
 def test_passes_on_the_counts_of_the_dataset() -> None:
     counts = np.full((40, 6), 3.0, dtype=np.float32)
     assert torch.equal(
-        profile_environment(dataset(counts=counts)).counts, torch.full((40, 6), 3.0, dtype=torch.float64)
+        not_none(profile_environment(dataset(counts=counts)).counts), torch.full((40, 6), 3.0, dtype=torch.float64)
     )
 
 
@@ -128,23 +132,24 @@ def test_a_dataset_with_offers_is_played_back_whatever_its_features() -> None:
     for t in (1, 20):
         dealt = toy.round(t)
         assert dealt.arm_ids.tolist() == list(range(0, 40, 3))
-        assert torch.equal(dealt.query, replay.round(t).query)
+        assert torch.equal(not_none(dealt.query), not_none(replay.round(t).query))
         assert toy.means(dealt).tolist() == [1.0] * 7 + [0.0] * 7
 
 
 @pytest.mark.parametrize("option", ["arms_per_round", "start_ratings"])
 def test_options_of_the_simulation_are_refused_with_offers(option: str) -> None:
+    refused: dict[str, Any] = {option: 5}
     with pytest.raises(ConfigError, match=rf"{option}: expected none with toy, which plays back .* got 5; drop it"):
-        profile_environment(with_offers(), **{option: 5})
+        profile_environment(with_offers(), **refused)
 
 
 def test_start_ratings_hide_the_truth_behind_half_stars() -> None:
     data = dataset(n=300)
     known, cold = profile_environment(data, horizon=100), profile_environment(data, horizon=100, start_ratings=4)
     assert torch.equal(known.means(known.round(3)), cold.means(cold.round(3)))
-    shown, counts = cold.round(3).profiles, cold.counts
+    shown, counts = cold.round(3).profiles, not_none(cold.counts)
     assert not torch.equal(shown, known.profiles)
-    assert torch.equal(shown == 0, counts == 0)
+    assert torch.equal(shown.eq(0), counts.eq(0))
     assert torch.equal(cold.round(1).profiles, cold.round(2).profiles)
     sums = 2 * shown * counts  # half stars
     assert torch.allclose(sums, sums.round(), atol=1e-4)

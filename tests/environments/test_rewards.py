@@ -1,6 +1,7 @@
 import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from neuclust.environments.rewards import (
     SlateReward,
     at_least_one,
-    from_function,
+    expected_clipped,
     from_table,
     mean,
     parse_reward,
@@ -50,9 +51,8 @@ def test_clipped_is_the_average_over_both_slates_coins(
         p * q * max(0.0, values[sum(ideal)] - values[sum(played)])
         for (ideal, p), (played, q) in itertools.product(outcomes(best), outcomes(chosen))
     )
-    clipped = reward.expected_clipped(
-        torch.tensor(best, dtype=torch.float64), torch.tensor(chosen, dtype=torch.float64)
-    )
+    ideal, played = (torch.tensor(means, dtype=torch.float64) for means in (best, chosen))
+    clipped = expected_clipped(reward.outcomes(ideal), reward.outcomes(played))
     assert clipped == pytest.approx(average, abs=1e-9)
 
 
@@ -64,7 +64,7 @@ def test_clipped_of_a_zero_one_reward_is_best_times_failure(
     reward = kind(4)
     ideal, played = torch.tensor(best, dtype=torch.float64), torch.tensor(chosen, dtype=torch.float64)
     identity = float(reward.expected(ideal)) * (1 - float(reward.expected(played)))
-    assert reward.expected_clipped(ideal, played) == pytest.approx(identity, abs=1e-12)
+    assert expected_clipped(reward.outcomes(ideal), reward.outcomes(played)) == pytest.approx(identity, abs=1e-12)
 
 
 @settings(deadline=None)
@@ -141,33 +141,7 @@ def test_refuses_what_is_no_reward(text: str, says: str) -> None:
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_refuses_empty_slates(size: int) -> None:
-    for kind in (*KINDS, lambda k: parse_reward("mean", k), lambda k: from_function(sum, k)):
+    kinds: list[Callable[[int], SlateReward]] = [*KINDS, partial(parse_reward, "mean")]
+    for kind in kinds:
         with pytest.raises(ConfigError):
             kind(size)
-
-
-def test_a_function_becomes_its_table() -> None:
-    assert from_function(sum, 3).values == (0.0, 1.0, 2.0, 3.0)
-    assert from_function(lambda r: max(r), 2) == SlateReward("<lambda>", (0.0, 1.0, 1.0))
-
-
-@pytest.mark.parametrize(
-    ("function", "says"),
-    [
-        (lambda r: r[0], "symmetric"),
-        (lambda r: -sum(r), "never fall"),
-        (lambda r: math.inf, "finite"),
-        (lambda r: (sum(r) - 1) ** 2, "never fall"),
-    ],
-)
-def test_refuses_functions_whose_best_slate_is_not_the_top_k(
-    function: Callable[[tuple[float, ...]], float], says: str
-) -> None:
-    with pytest.raises(ConfigError) as refusal:
-        from_function(function, 3)
-    assert says in str(refusal.value)
-
-
-def test_refuses_to_enumerate_large_slates() -> None:
-    with pytest.raises(ConfigError, match="from_table"):
-        from_function(sum, 17)

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_problems import not_none
 from torch import Tensor
 
 from neuclust.core import Environment, Feedback, Round, Slate
-from neuclust.environments.rewards import from_table, mean
-from neuclust.environments.slates import SlateEnvironment, top_by_mean
+from neuclust.environments.dealing import Arms, Recorded, Simulated
+from neuclust.environments.problem import ProblemSpec, scored
+from neuclust.environments.rewards import expected_clipped, from_table, mean, top_by_mean
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
 
 N, D, K, T = 12, 4, 3, 400
@@ -30,17 +33,11 @@ class Truth:
 
 def environment(**changes: Any) -> SlateEnvironment:
     generator = torch.Generator().manual_seed(3)
-    settings: dict[str, Any] = {
-        "name": "toy",
-        "profiles": torch.rand(N, D, dtype=torch.float64, generator=generator),
-        "arm_ids": torch.arange(100, 100 + N),
-        "queries": torch.rand(T, D, dtype=torch.float64, generator=generator),
-        "means_of": Truth(),
-        "slate_size": K,
-        "horizon": T,
-        "seed": 7,
-    }
-    return SlateEnvironment(**{**settings, **changes})
+    profiles = torch.rand(N, D, dtype=torch.float64, generator=generator)
+    queries = torch.rand(T, D, dtype=torch.float64, generator=generator)
+    arms = Arms(profiles, changes.pop("ids", torch.arange(100, 100 + N)), changes.pop("counts", None))
+    rounds = Simulated(changes.pop("means_of", None) or Truth(), changes.pop("queries", queries))
+    return SlateEnvironment("toy", arms, rounds, ProblemSpec.of(None, changes, slate_size=K, horizon=T, seed=7))
 
 
 def slate(*positions: int) -> Slate:
@@ -58,7 +55,7 @@ def test_deals_the_same_objects_every_round_when_all_arms_are_offered() -> None:
     assert first.profiles is second.profiles
     assert first.arm_ids is second.arm_ids
     assert first.slate_size == K
-    assert not torch.equal(first.query, second.query)
+    assert not torch.equal(not_none(first.query), not_none(second.query))
 
 
 def test_offers_a_seeded_ascending_subset() -> None:
@@ -152,8 +149,12 @@ def test_scores_agree_with_their_definitions() -> None:
         assert score.realised_reward == float(feedback.slate_reward)
         assert score.realised_regret == pytest.approx(score.rival_reward - score.realised_reward, abs=1e-15)
         assert score.clipped_regret == max(0.0, score.realised_regret)
-        assert score.expected_clipped_regret == pytest.approx(toy.reward.expected_clipped(ideal, chosen), abs=1e-14)
-        assert score.clipped_floor == pytest.approx(toy.reward.expected_clipped(ideal, ideal), abs=1e-14)
+        assert score.expected_clipped_regret == pytest.approx(
+            expected_clipped(toy.reward.outcomes(ideal), toy.reward.outcomes(chosen)), abs=1e-14
+        )
+        assert score.clipped_floor == pytest.approx(
+            expected_clipped(toy.reward.outcomes(ideal), toy.reward.outcomes(ideal)), abs=1e-14
+        )
         assert score.mean_gap == pytest.approx(float(ideal.sum() - chosen.sum()), abs=1e-14)
         assert score.mean_gap == pytest.approx(K * score.expected_regret, abs=1e-12)  # for the mean reward alone
 
@@ -199,14 +200,15 @@ def test_a_round_carries_neither_the_truth_nor_the_future() -> None:
     truth = Truth()
     toy = environment(means_of=truth)
     r = toy.round(1)
-    assert r.query.untyped_storage().nbytes() == D * 8
-    assert r.query._base is None
+    query = not_none(r.query)
+    assert query.untyped_storage().nbytes() == D * 8
+    assert query._base is None
     before = toy.means(r).clone()
-    r.query.zero_()
+    query.zero_()
     r.profiles.zero_()
     toy.round(2)
     assert torch.equal(toy.means(toy.round(1)), before)
-    assert float(toy.round(1).query.sum()) > 0
+    assert float(not_none(toy.round(1).query).sum()) > 0
 
 
 @pytest.mark.parametrize("t", [0, -1, T + 1])
@@ -245,7 +247,7 @@ def test_refuses_a_round_it_did_not_deal() -> None:
         ({"horizon": 0}, ConfigError),
         ({"horizon": T + 1}, ConfigError),
         ({"reward": mean(4)}, ConfigError),
-        ({"arm_ids": torch.arange(3)}, DataError),
+        ({"ids": torch.arange(3)}, DataError),
         ({"counts": torch.zeros(N, D + 1)}, DataError),
     ],
 )
@@ -277,7 +279,39 @@ def test_average_means_are_computed_once_and_where_nothing_is_asked_from_one_rou
     assert torch.equal(first, toy.means(toy.round(3)))
 
 
-@pytest.mark.parametrize("truths", [{"means_of": None}, {"recorded": lambda t: (torch.arange(N), torch.ones(N))}])
-def test_refuses_two_truths_and_none(truths: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="either means_of or recorded"):
-        environment(**truths)
+def test_recorded_rounds_are_dealt_as_they_were() -> None:
+    toy = environment()
+    paid = torch.tensor([1.0, 0.0, 1.0, 1.0], dtype=torch.float64)
+    recorded = SlateEnvironment("toy", toy.arms, Recorded(lambda t: (torch.arange(4) + t, paid)), ProblemSpec(K, 5))
+    assert recorded.round(3).arm_ids.tolist() == [103, 104, 105, 106]
+    assert recorded.play(recorded.round(3), slate(1, 2, 3)).arm_rewards.tolist() == [0.0, 1.0, 1.0]
+    assert recorded.average_means()[[0, 1, 2, 8]].tolist() == pytest.approx([0.0, 1.0, 0.5, 1.0])
+    assert recorded.same_truth(recorded)
+    assert not recorded.same_truth(toy)
+
+
+class Minimal:
+    """An environment with the required members alone."""
+
+    def __init__(self, whole: SlateEnvironment) -> None:
+        self.name, self.dim, self.slate_size, self.horizon = whole.name, whole.dim, whole.slate_size, whole.horizon
+        self.round, self.play = whole.round, whole.play
+        self.expected_reward, self.best_expected_reward = whole.expected_reward, whole.best_expected_reward
+
+
+def test_without_a_score_regret_comes_from_the_expected_rewards() -> None:
+    whole = environment(reward=mean(K))
+    minimal = Minimal(whole)
+    assert isinstance(minimal, Environment)
+    for t in (1, 2, 3):
+        r, played = whole.round(t), slate(2, 8, 5)
+        feedback = whole.play(r, played)
+        exact, plain = whole.score(r, played, feedback), scored(minimal, r, played, feedback)
+        assert scored(whole, r, played, feedback) == exact
+        same = ("best_expected", "expected", "expected_regret", "realised_reward")
+        assert [getattr(plain, name) for name in same] == [getattr(exact, name) for name in same]
+        assert plain.rival_reward == exact.best_expected
+        assert plain.realised_regret == pytest.approx(exact.best_expected - exact.realised_reward)
+        assert plain.clipped_regret == max(0.0, plain.realised_regret)
+        assert plain.mean_gap == pytest.approx(exact.mean_gap)
+        assert 0 <= plain.expected_clipped_regret <= exact.expected_clipped_regret

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from neuclust.core import Slate
+from neuclust.environments.dealing import Arms, Simulated
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.structured import Cascade, DiminishingReturns, StructuredReward
 from neuclust.environments.synthetic import FixedMeans
@@ -31,7 +33,9 @@ def worth(reward: StructuredReward, means: Tensor, labels: Tensor) -> float:
 
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda reward: reward.name)
 @given(drawn=means_and_labels)
-def test_the_best_slate_is_the_best_of_all_ordered_slates(reward: StructuredReward, drawn: tuple) -> None:
+def test_the_best_slate_is_the_best_of_all_ordered_slates(
+    reward: StructuredReward, drawn: tuple[list[float], list[int]]
+) -> None:
     means, labels = torch.tensor(drawn[0], dtype=torch.float64), torch.tensor(drawn[1])
     best = reward.best(means, labels, torch.arange(N))
     assert len(set(best.tolist())) == K
@@ -42,7 +46,9 @@ def test_the_best_slate_is_the_best_of_all_ordered_slates(reward: StructuredRewa
 
 @pytest.mark.parametrize("reward", REWARDS, ids=lambda reward: reward.name)
 @given(drawn=means_and_labels)
-def test_outcomes_are_the_distribution_of_what_is_realised(reward: StructuredReward, drawn: tuple) -> None:
+def test_outcomes_are_the_distribution_of_what_is_realised(
+    reward: StructuredReward, drawn: tuple[list[float], list[int]]
+) -> None:
     means, labels = torch.tensor(drawn[0][:K], dtype=torch.float64), torch.tensor(drawn[1][:K])
     _, chances = reward.outcomes(means, labels)
     expected = 0.0
@@ -74,17 +80,9 @@ def test_a_cascade_ends_with_the_first_that_pays() -> None:
 def test_an_environment_scores_by_the_structured_reward(reward: StructuredReward) -> None:
     means = torch.tensor([0.9, 0.85, 0.8, 0.6, 0.5, 0.1, 0.0], dtype=torch.float64)
     labels = torch.tensor([0, 0, 0, 1, 2, 1, 2])
-    toy = SlateEnvironment(
-        name="toy",
-        profiles=torch.rand(N, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)),
-        arm_ids=torch.arange(N),
-        queries=None,
-        means_of=FixedMeans(means),
-        slate_size=K,
-        horizon=1500,
-        true_labels=labels,
-        structured=reward,
-    )
+    profiles = torch.rand(N, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    arms, spec = Arms(profiles, torch.arange(N), labels=labels), ProblemSpec(slate_size=K, horizon=1500)
+    toy = SlateEnvironment("toy", arms, Simulated(FixedMeans(means)), spec, pays=reward)
     r = toy.round(1)
     every = [slate(places) for places in itertools.permutations(range(N), K)]
     assert toy.best_expected_reward(r) == pytest.approx(max(toy.expected_reward(r, one) for one in every))

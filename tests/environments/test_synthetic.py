@@ -3,6 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from small_problems import not_none
 
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.synthetic import bump, clusters, quadratic
@@ -75,7 +76,7 @@ def test_the_best_slate_of_clusters_lies_inside_one() -> None:
         lost = []
         for t in range(1, 31):
             r = toy.round(t)
-            means, labels = toy.means(r), toy.true_labels[r.arm_ids]
+            means, labels = toy.means(r), not_none(toy.true_labels)[r.arm_ids]
             groups = [means[labels == c] for c in range(20) if int((labels == c).sum()) >= 5]
             inside = max(float(toy.reward.expected(torch.topk(group, 5).values)) for group in groups)
             lost.append(toy.best_expected_reward(r) - inside)
@@ -85,7 +86,7 @@ def test_the_best_slate_of_clusters_lies_inside_one() -> None:
 
 def test_clusters_have_different_heights_and_shapes() -> None:
     toy = clusters(arms_per_round=None)
-    means, labels = all_means(toy), toy.true_labels.numpy()
+    means, labels = all_means(toy), not_none(toy.true_labels).numpy()
     heights = sorted(np.quantile(means[labels == c], 0.99) for c in range(20))
     assert heights[-1] > 0.9
     assert heights[0] < 0.4

@@ -1,19 +1,22 @@
 import torch
-from small_problems import random_round, slate_of
+from small_problems import not_none, random_round, slate_of
 
 from neuclust.core import Feedback, Round, Slate
 from neuclust.environments.beyond import delayed, missing
 from neuclust.environments.synthetic import clusters
-from neuclust.experiment.delayed_feedback import Mail
+from neuclust.experiment.delayed_feedback import DelayedFeedback
 from neuclust.experiment.run import RunLabel, run
+from neuclust.policies.reference import ReferenceConfig, Uniform
 from neuclust.registry import build_policy
 
 
-class Listener:
-    """A policy that plays the first arms and writes down when it hears of what."""
+class Listener(Uniform):
+    """A policy that plays the first arms and writes down which update comes when."""
 
     def __init__(self) -> None:
-        self.now, self.heard = 0, []
+        super().__init__(ReferenceConfig(), 1, 1)
+        self.now = 0
+        self.heard: list[tuple[int, int]] = []  # (round of the update, round in which it came)
 
     def select(self, round: Round) -> Slate:
         self.now = round.t
@@ -23,26 +26,26 @@ class Listener:
         self.heard.append((round.t, self.now))
 
 
-def test_parcels_come_when_they_are_due_and_in_order() -> None:
-    mail = Mail()
-    parcels = [(random_round(t, 3, 2, 1), slate_of(0), Feedback(torch.zeros(1), torch.zeros(()))) for t in range(3)]
-    mail.send(parcels[0], 5)
-    mail.send(parcels[1], None)
-    mail.send(parcels[2], 5)
-    assert list(mail.delivered(4)) == []
-    assert [parcel[0].t for parcel in mail.delivered(5)] == [0, 2]
-    assert list(mail.delivered(5)) == []
+def test_updates_are_due_in_their_round_and_in_the_order_of_play() -> None:
+    pending = DelayedFeedback()
+    updates = [(random_round(t, 3, 2, 1), slate_of(0), Feedback(torch.zeros(1), torch.zeros(()))) for t in range(5)]
+    for update, due in zip(updates, (5, None, 5, 7, 6), strict=True):
+        pending.add(update, due)
+    assert list(pending.due(4)) == []
+    assert [update[0].t for update in pending.due(5)] == [0, 2]
+    assert list(pending.due(5)) == []
+    assert [update[0].t for update in pending.due(9)] == [4, 3]
 
 
 def test_the_loop_updates_when_feedback_arrives() -> None:
     environment, policy = delayed(horizon=120, seed=1), Listener()
     run(policy, environment, 120, 1, label=RunLabel("listener"))
     assert {now - t for t, now in policy.heard} == {0, 50}
-    due = [t for t in range(1, 121) if environment.arrival(t) <= 120]
+    due = [t for t in range(1, 121) if not_none(environment.arrival(t)) <= 120]
     assert sorted(t for t, _ in policy.heard) == due
 
 
-def test_lost_feedback_is_never_heard_of() -> None:
+def test_lost_feedback_is_never_learned() -> None:
     environment, policy = missing(horizon=80, seed=1), Listener()
     record = run(policy, environment, 80, 1, label=RunLabel("listener"))
     assert [t for t, _ in policy.heard] == [t for t in range(1, 81) if environment.arrival(t) is not None]

@@ -7,41 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from example_record import EXAMPLE
 from hypothesis import given
 from hypothesis import strategies as st
 
 from neuclust.errors import DataError
-from neuclust.experiment.records import REQUIRED, RunRecord, read_runs, runs_document, write_runs
+from neuclust.experiment.records import REQUIRED, read_runs, runs_document, write_runs
 
 CONTRACT = {
     "policy", "preset", "env", "seed", "rounds", "expected_regret", "clipped_regret", "expected_clipped_regret",
     "clipped_floor", "successes", "best_expected", "seconds", "select_seconds", "update_seconds", "curve",
 }  # fmt: skip
-
-EXAMPLE = RunRecord(
-    policy="linucb",
-    preset="default",
-    env="bump",
-    seed=3,
-    rounds=2,
-    expected_regret=0.5,
-    clipped_regret=1.0,
-    expected_clipped_regret=0.75,
-    clipped_floor=0.25,
-    successes=1.0,
-    best_expected=1.6,
-    seconds=0.1,
-    select_seconds=0.05,
-    update_seconds=0.02,
-    curve=((1, 0.25), (2, 0.5)),
-    reward_curve=((1, 0.5), (2, 1.1)),
-    rounds_asked=2,
-    slate_size=5,
-    clusters=4,
-    settings={"alpha": "0.5"},
-    problem={"slate_reward": None, "arms_per_round": 20},
-    version="0.1.0",
-)
 
 
 def rows_of(document: str) -> list[dict[str, object]]:
@@ -96,7 +72,7 @@ def test_a_file_with_the_contract_keys_alone_is_read(tmp_path: Path) -> None:
         ({"expected_regret": None}, "expected_regret: expected a finite number"),
         ({"expected_regret": float("nan")}, "expected_regret: expected a finite number, got nan"),
         ({"curve": [[1, 2, 3]]}, "curve: expected a list of"),
-        ({"curve": [["1", 2.0]]}, "curve: expected a whole number"),
+        ({"curve": [["1", 2.0]]}, "curve: expected a list of [round, number] pairs"),
         ({"interrupted": 1}, "interrupted: expected true or false"),
         ({"settings": []}, "settings: expected an object"),
         ({"clusters": 2.5}, "clusters: expected a whole number"),
@@ -115,8 +91,8 @@ def test_wrong_values_are_refused_by_name(tmp_path: Path, change: dict[str, obje
     [
         ("", "expected results as JSON"),
         ('{"schema": 1, "runs": [', "expected results as JSON"),
-        ("[]", "neuclust run --json"),
-        ('{"schema": 1}', "neuclust run --json"),
+        ("[]", "name a file of results"),
+        ('{"schema": 1}', "name a file of results"),
         ('{"schema": 2, "runs": []}', "expected schema 1, got 2"),
         ('{"runs": []}', "expected schema 1, got None"),
         ('{"schema": 1, "runs": [3]}', "run 1: expected an object, got int"),

@@ -25,7 +25,8 @@ class Scripted:
     """Plays the positions it is told to and writes down what it is asked."""
 
     def __init__(self, positions: list[int]) -> None:
-        self.positions, self.calls = positions, []
+        self.positions = positions
+        self.calls: list[tuple[str, int]] = []
 
     def select(self, round: Round) -> Slate:
         self.calls.append(("select", round.t))

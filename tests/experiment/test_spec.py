@@ -63,7 +63,7 @@ def test_environments_policies_grids_and_seeds(tmp_path: Path) -> None:
         for width, sort in combinations
     )
     assert spec.contestants[4:] == (Contestant("linucb"),)
-    assert spec.size == 2 * 5 * 3
+    assert (len(spec.problems), len(spec.contestants), len(spec.seeds)) == (2, 5, 3)
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", (0, 1, 2)), ("[5, 2]", (5, 2)), ("{first = 9, count = 1}", (9,))])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from example_record import EXAMPLE
 
 from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord
 from neuclust.experiment.seal import is_intact
 from neuclust.experiment.store import (
     MARK,
@@ -28,30 +28,15 @@ from neuclust.experiment.store import (
     write_run,
 )
 
-RECORD = RunRecord(
+RECORD = replace(
+    EXAMPLE,
     policy="neuclust",
-    preset="default",
-    env="clusters",
-    seed=3,
-    rounds=4,
-    expected_regret=0.1 + 0.2,
-    clipped_regret=1.0,
-    expected_clipped_regret=2.0,
-    clipped_floor=0.5,
-    successes=3.0,
-    best_expected=4.0,
+    expected_regret=0.1 + 0.2,  # no short decimal
     seconds=1e-3,
-    select_seconds=1e-4,
-    update_seconds=1e-5,
     curve=((2, 0.1), (4, 0.1 + 0.2)),
     reward_curve=((2, 1.5), (4, 1 / 3)),
     chosen_clusters=(0, 2, 2, 1),
-    rounds_asked=4,
-    slate_size=5,
-    clusters=7,
-    settings={"arms.schedule.gamma": "0.1"},
-    problem={"slate_reward": "mean", "arms_per_round": 50, "start_ratings": None},
-    version="0.1.0",
+    rounds=4,
 )
 
 

@@ -6,7 +6,7 @@ import pytest
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem
+from neuclust.experiment.problem import Problem
 from neuclust.experiment.spec import read_spec
 from neuclust.experiment.suite import SUITE, SuiteInputs, chosen_problems, find_inputs, references, suite_spec
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from sweep_files import BROKEN, CLUSTERED, Ear, timeless, tiny_tasks, write_experiment
 
-from neuclust.data.dataset import load_dataset
+import neuclust
 from neuclust.errors import ConfigError, DataError
 from neuclust.experiment import tasks as tasks_module
 from neuclust.experiment.engines.engine import Outcome, Watch, play_inline
@@ -22,7 +22,7 @@ from neuclust.experiment.run import run
 from neuclust.experiment.spec import read_spec
 from neuclust.experiment.store import ROOMS, done, read_store, write_run
 from neuclust.experiment.sweep import LOCK, Standing, locked, sweep
-from neuclust.experiment.tasks import Task, code_version, play, tasks_of
+from neuclust.experiment.tasks import Task, code_version, environment_of, label_of, opened_problem, play_task, tasks_of
 from neuclust.randomness import stream
 from neuclust.registry import policy_config
 
@@ -89,22 +89,22 @@ def test_the_code_version_covers_folders_inside_folders(tmp_path: Path) -> None:
 
 
 def test_the_code_version_covers_what_decides_numbers_alone() -> None:
-    root = Path(tasks_module.neuclust.__file__).parent
+    root = Path(str(neuclust.__file__)).parent
     sources = {file.relative_to(root).as_posix() for file in tasks_module._sources(root)}
     assert {"core.py", "registry.py", "kernels/widths.py", "data/twin.py", "experiment/run.py"} <= sources
     assert not {name for name in sources if name.startswith(("cli/", "report/"))}
-    assert code_version().startswith(tasks_module.neuclust.__version__ + "+")
+    assert code_version().startswith(neuclust.__version__ + "+")
 
 
 def test_a_file_that_changes_under_a_sweep_is_not_played(tmp_path: Path) -> None:
     task = tiny_tasks(tmp_path, seeds=1)[0]
     (tmp_path / "tiny.npz").write_bytes(b"other")
     with pytest.raises(DataError, match="expected the file the sweep began with"):
-        play(replace(task, content="0" * 64))
+        play_task(replace(task, content="0" * 64))
 
 
 def test_all_policies_meet_the_same_coins(tmp_path: Path) -> None:
-    records = [play(task) for task in tiny_tasks(tmp_path, seeds=1)]
+    records = [play_task(task) for task in tiny_tasks(tmp_path, seeds=1)]
     assert len({record.best_expected for record in records}) == 1
 
 
@@ -130,7 +130,7 @@ def test_an_engine_that_breaks_down_keeps_what_was_done(tmp_path: Path) -> None:
         sweep(folder, tasks, breaking, Ear())
     assert done(folder) == {task.key for task in tasks[:2]}
     assert counts(sweep(folder, tasks, play_inline, Ear())) == (6, 0, 0)
-    assert timeless(read_store(folder)) == timeless({task.key: play(task) for task in tasks})
+    assert timeless(read_store(folder)) == timeless({task.key: play_task(task) for task in tasks})
 
 
 def test_failures_are_kept_left_alone_and_tried_again_when_asked(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_failures_are_kept_left_alone_and_tried_again_when_asked(tmp_path: Path)
     assert counts(sweep(folder, tasks, play_inline, Ear())) == (3, 1, 0)
     assert counts(sweep(folder, tasks, play_inline, ear, retry_failed=True)) == (3, 1, 0)
     assert ear.starts.count(tasks[-1]) == 2
-    write_run(folder, tasks[-1].key, play(tasks[0]))
+    write_run(folder, tasks[-1].key, play_task(tasks[0]))
     assert counts(sweep(folder, tasks, play_inline, Ear())) == (4, 0, 0)
 
 
@@ -174,11 +174,10 @@ def test_a_folder_belongs_to_one_sweep_at_a_time(tmp_path: Path) -> None:
 def test_a_run_of_a_sweep_is_a_plain_run(tmp_path: Path) -> None:
     task = tiny_tasks(tmp_path, seeds=2)[-1]
     assert task.problem.data is not None
-    dataset = load_dataset(task.problem.data)
-    environment = tasks_module.environment_of(task, dataset)
+    environment = environment_of(task)
     policy = task.contestant.build(environment, 1)
-    plain = run(policy, environment, 12, 1, label=tasks_module._label(task, dataset))
-    assert timeless({"": play(task)}) == timeless({"": plain})
+    plain = run(policy, environment, 12, 1, label=label_of(task, opened_problem(task)))
+    assert timeless({"": play_task(task)}) == timeless({"": plain})
 
 
 def test_damaged_records_are_said_set_aside_and_played_again(tmp_path: Path) -> None:
@@ -190,11 +189,10 @@ def test_damaged_records_are_said_set_aside_and_played_again(tmp_path: Path) -> 
     shutil.copy(runs[2], runs[1])
     (folder / "failures").mkdir()
     (folder / "failures" / f"{tasks[0].key}.json").write_text("{}")  # of an attempt before the record
-    heard: list[str] = []
     ear = Ear()
-    assert counts(sweep(folder, tasks, play_inline, ear, on_bad=heard.append)) == (3, 0, 0)
+    assert counts(sweep(folder, tasks, play_inline, ear)) == (3, 0, 0)
     assert ear.starts == list(tasks[:2])
-    assert len(heard) == 2
+    assert len(ear.sentences) == 2
     assert timeless(read_store(folder)) == timeless(clean)
     assert {file.name for file in (folder / "bad" / "runs").iterdir()} == {file.name for file in runs[:2]}
 
@@ -261,10 +259,10 @@ def attack(tmp_path: Path, tried: int) -> tuple[int, int]:
         folder = tmp_path / "damaged"
         shutil.copytree(clean, folder)
         what = damage(folder, KINDS[number % len(KINDS)], [task.key for task in tasks], generator)
-        ear, heard = Ear(), list[str]()
-        assert counts(sweep(folder, tasks, play_inline, ear, on_bad=heard.append)) == (len(tasks), 0, 0), what
+        ear = Ear()
+        assert counts(sweep(folder, tasks, play_inline, ear)) == (len(tasks), 0, 0), what
         assert timeless(read_store(folder)) == expected, what
-        assert bool(heard) == (folder / "bad").exists(), what
+        assert bool(ear.sentences) == (folder / "bad").exists(), what
         replayed += bool(ear.starts)
         shutil.rmtree(folder)
     return replayed, tried - replayed

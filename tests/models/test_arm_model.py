@@ -191,5 +191,5 @@ def test_impossible_training_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("change", [{"width": 0}, {"depth": 0}])
 def test_impossible_nets_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="network"):
+    with pytest.raises(ConfigError, match="NetworkConfig"):
         NetworkConfig(**change)

@@ -7,31 +7,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.axes import Axes
+from invented_records import MakeRecord
 from matplotlib.figure import Figure
 from PIL import Image
 
 from neuclust.errors import ConfigError
 from neuclust.experiment.records import RunRecord
-from neuclust.report.figures import (
-    clipped_figure,
-    needs_log_axis,
-    regret_figure,
-    reward_figure,
-    save_figure,
-    spread_out,
-)
+from neuclust.report.drawing import needs_log_axis, save_figure
+from neuclust.report.figures import clipped_figure, regret_figure, reward_figure, spread_out
 
-MakeRecord = Callable[..., RunRecord]
 FIGURES = (regret_figure, reward_figure, clipped_figure)
 
 
-def axes_of(figure: Figure) -> Axes:
+def axes_of(figure: Figure) -> Any:
+    """The one set of axes, of which matplotlib's stubs do not know the arrays."""
     (axes,) = figure.axes
     return axes
 
@@ -112,7 +107,11 @@ def test_every_picture_names_the_problem_and_both_axes(
 @pytest.mark.parametrize("figure_of", FIGURES)
 def test_nothing_leaves_the_page(record: MakeRecord, figure_of: Callable[[list[RunRecord]], Figure]) -> None:
     names = ["neuclust-online", "cn-ucb", "linucb", "uniform", "oracle", "neuclust"]
-    problem = {"slate_reward": "table:0,0,0.2,0.5,1,1", "arms_per_round": 500, "start_ratings": 5}
+    problem: dict[str, str | int | None] = {
+        "slate_reward": "table:0,0,0.2,0.5,1,1",
+        "arms_per_round": 500,
+        "start_ratings": 5,
+    }
     runs = [record(name, seed, 0.01 * 4**place) for place, name in enumerate(names) for seed in range(4)]
     runs += [record("cn-ucb", seed, 0.3, settings={"arms.network.width": "64", "gamma": "0.25"}) for seed in range(4)]
     figure = figure_of([replace(run, problem=problem) for run in runs])

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from browser import browse, rendered
-from hypothesis import given
-from hypothesis import strategies as st
+from invented_records import MakeRecord
 from PIL import Image
 
 from neuclust.analysis.groups import problems
-from neuclust.errors import DataError
-from neuclust.experiment.records import RunRecord, write_runs
-from neuclust.experiment.store import open_store, write_run
-from neuclust.report.columns import MOST_DRAWN, cluster_shares, pictures
-from neuclust.report.folder import Source, read_source, sections, slugs, write_report
-from neuclust.report.html import Failure, Provenance, page
-from neuclust.report.provenance import commands, page_versions, run_versions, stretches
-from neuclust.report.vectors import inline_svg, pdf_bytes, svg_text
+from neuclust.analysis.sources import Failure, Source
+from neuclust.experiment.records import RunRecord
+from neuclust.report.drawing import inline_svg, pdf_bytes, svg_text
+from neuclust.report.folder import sections, slugs, write_report
+from neuclust.report.html import Provenance, page
+from neuclust.report.pictures import MOST_DRAWN, pictures
+from neuclust.report.versions import page_versions, run_versions
 
-MakeRecord = Callable[..., RunRecord]
 SCRIPT = "<script>document.title='owned'</script>"
 
 
@@ -74,13 +68,14 @@ def some_runs(record: MakeRecord) -> list[RunRecord]:
 
 
 def page_of(records: list[RunRecord], *failures: Failure, title: str = "Results") -> str:
-    made = Provenance("neuclust report somewhere", run_versions(records), page_versions())
+    again = ["neuclust run --env bump --policy oracle"] if records else []
+    made = Provenance("neuclust report somewhere", run_versions(records), page_versions(), again)
     return page(title, sections(records), failures, made)
 
 
-def page_on_disk(folder: Path, *content: Any, **more: str) -> Path:
+def page_on_disk(folder: Path, records: list[RunRecord], *failures: Failure, title: str = "Results") -> Path:
     file = folder / "page.html"
-    file.write_text(page_of(*content, **more), encoding="utf-8")
+    file.write_text(page_of(records, *failures, title=title), encoding="utf-8")
     return file
 
 
@@ -110,7 +105,7 @@ def test_the_page_says_what_was_found_and_how_to_get_it_again(record: MakeRecord
     assert "neuclust has the least expected regret, 11.00 ± 0.58; not told from it: cn-ucb, uniform." in text
     assert "One hidden spot on the sphere is good" in text
     assert "12 runs of 4 policies on 1 problem" in text
-    assert "--env bump --rounds 100 --slate-size 5 --policy oracle --policy neuclust" in text
+    assert "<pre>neuclust run --env bump --policy oracle</pre>" in text
     assert "Runs: neuclust 0.1.0." in text
     assert re.search(r"Python 3\.\d+\.\d+, torch \d\S*, numpy \d", text)
     assert "even a perfect policy pays the floor" in text
@@ -175,32 +170,6 @@ def test_failures_alone_are_worth_a_page() -> None:
     assert "The same runs again" not in text
 
 
-def test_a_store_is_read_with_its_failures_but_not_those_played_since(record: MakeRecord, tmp_path: Path) -> None:
-    open_store(tmp_path / "store", make=True)
-    write_run(tmp_path / "store", "aa", record("linucb", 0, 10.0))
-    notes = tmp_path / "store" / "failures"
-    notes.mkdir()
-    (notes / "aa.json").write_text(json.dumps({"error": "settled"}))
-    (notes / "bb.json").write_text(json.dumps({"error": "lost", "run": "cn-ucb, seed 1", "traceback": "deep"}))
-    (notes / "cc.json").write_text("{")
-    source = read_source(tmp_path / "store")
-    assert [run.policy for run in source.records] == ["linucb"]
-    assert source.failures == (Failure("cn-ucb, seed 1", "lost", "deep"), Failure("cc", "its note could not be read"))
-
-
-def test_a_folder_and_a_file_of_runs_are_the_same_source(record: MakeRecord, tmp_path: Path) -> None:
-    write_runs(tmp_path / "runs.json", [record("linucb", 0, 10.0)])
-    assert read_source(tmp_path) == read_source(tmp_path / "runs.json")
-
-
-def test_nothing_to_report_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"store\.json or runs\.json inside"):
-        read_source(tmp_path)
-    write_runs(tmp_path / "runs.json", [])
-    with pytest.raises(DataError, match="at least one run"):
-        read_source(tmp_path)
-
-
 def test_records_without_curves_still_give_a_page(record: MakeRecord) -> None:
     text = page_of([record("a", 0, 10.0, curve=(), reward_curve=())])
     assert re.findall(r'<figure id="bump-(\w+)">', text) == ["clipped", "runtime"]
@@ -248,44 +217,10 @@ def test_log_axes_show_numbers_and_no_markup(record: MakeRecord) -> None:
 
 def test_the_floor_is_a_dashed_line_in_its_place(record: MakeRecord) -> None:
     (problem,) = problems(some_runs(record))
-    (axes,) = next(picture.figure for picture in pictures(problem) if picture.name == "clipped").axes
+    axes: Any = next(picture.figure for picture in pictures(problem) if picture.name == "clipped").axes[0]
     (floor,) = [line for line in axes.lines if list(line.get_xdata()) == [16.0, 16.0]]
     assert floor.get_linestyle() == "--"
     assert [text.get_text() for text in axes.texts] == ["floor 16.00, on average"]
-
-
-def test_shares_rank_clusters_in_each_run_by_itself() -> None:
-    rounds, shares = cluster_shares([(7,) * 9 + (2,) * 3, (2,) * 12])
-    assert list(rounds) == [3.5, 9.5]
-    np.testing.assert_allclose(shares, [[1.0, 9 / 12], [0.0, 3 / 12], [0, 0], [0, 0], [0, 0]])
-
-
-@given(st.lists(st.lists(st.integers(0, 30), min_size=1, max_size=300), min_size=1, max_size=4))
-def test_shares_are_shares(choices: list[list[int]]) -> None:
-    rounds, shares = cluster_shares(choices)
-    np.testing.assert_allclose(shares.sum(0), 1.0)
-    assert (shares >= 0).all()
-    assert (np.diff(rounds) > 0).all()
-
-
-@given(st.sets(st.integers(0, 40)))
-def test_stretches_hold_every_seed_once_and_never_touch(seeds: set[int]) -> None:
-    found = stretches(seeds)
-    assert [seed for stretch in found for seed in stretch] == sorted(seeds)
-    assert all(later.start > earlier.stop for earlier, later in pairwise(found))
-
-
-def test_commands_repeat_every_option_and_seed(record: MakeRecord) -> None:
-    more = {"env": "ratings", "problem": {"slate_reward": "mean", "start_ratings": None}}
-    runs = [
-        record("neuclust", seed, 5.0, preset="paper", clusters=7, settings={"a b": "x y"}, **more) for seed in (3, 4, 9)
-    ]
-    (problem,) = problems(runs)
-    common = (
-        "neuclust run --data ratings.npz --rounds 100 --slate-size 5 --slate-reward mean "
-        "--policy neuclust:paper --clusters 7 --set 'a b=x y'"
-    )
-    assert commands(problem) == [f"{common} --seeds 2 --first-seed 3", f"{common} --seeds 1 --first-seed 9"]
 
 
 def test_problems_get_names_that_are_safe_and_their_own(record: MakeRecord) -> None:

@@ -14,26 +14,19 @@ import torch
 from neuclust.configuration import keys
 from neuclust.experiment.suite import SUITE
 from neuclust.registry import policy_config
-from tools.choosing_page import (
+from tools.choosing_page import PAGE, PICTURE, RECORD, TEMPLATE, kept_record, main, page_text, reasons_of
+from tools.choosing_picture import picture_text
+from tools.choosing_record import (
     HORIZON_BOUND,
     OWN_HORIZON,
-    PAGE,
-    PICTURE,
-    RECORD,
     REPORTED,
-    TEMPLATE,
     condense,
     contest,
     digest_of,
-    kept_record,
-    main,
-    page_text,
-    picture_text,
     ratio_of,
-    reasons_of,
     seed_range,
-    verdict,
 )
+from tools.choosing_tables import verdict
 from tools.reproduction_page import DOCS
 
 SEEDS = range(1000, 1020)

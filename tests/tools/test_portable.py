@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from neuclust.experiment.sinks import read_lines
 from neuclust.experiment.spec import read_spec
 from neuclust.experiment.store import read_store
 from neuclust.experiment.sweep import standing
 from neuclust.experiment.tasks import tasks_of
-from tools.portable import held, main
+from tools.portable import main
 
 SWEEP = """
 name = "small"
@@ -21,6 +22,11 @@ env = "quadratic"
 [[policy]]
 policy = "{policy}"
 """
+
+
+def held(lines: Path) -> set[str]:
+    """Keys a file holds."""
+    return {row["key"] for row in read_lines(lines)}
 
 
 def test_runs_come_home_under_their_keys_and_are_not_played_twice(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from neuclust.analysis.groups import Contender, Estimate
-from neuclust.report.tables import FEW_SEEDS, NOISE, is_within_noise, with_error
+from neuclust.analysis.estimates import FEW_SEEDS, NOISE, Estimate, counted, estimate, is_within_noise, with_error
+from neuclust.analysis.groups import Contender
+from neuclust.analysis.verdicts import common_gaps
 
 Answer = Literal["reproduces", "does not reproduce", "cannot be told", "finding"]
 
@@ -19,31 +20,66 @@ class JudgedClaim:
     answer: Answer
     evidence: str
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+
+@dataclass(frozen=True, slots=True)
+class PairedRegrets:
+    """Two contenders on their common seeds; `gap` is the regret of `ours` minus that of `theirs`, paired by seed."""
+
+    ours: Contender
+    theirs: Contender
+    gaps: tuple[float, ...]
+
+    @property
+    def gap(self) -> Estimate:
+        return estimate(self.gaps)
+
+    @property
+    def seeds(self) -> int:
+        return len(self.gaps)
+
+    @property
+    def few(self) -> bool:
+        """Whether the seeds are too few to say anything."""
+        return self.seeds < FEW_SEEDS
+
+    @property
+    def told(self) -> str:
+        """The gap in words."""
+        return with_error(self.gap, sign=True)
+
+    @property
+    def within_noise(self) -> bool:
+        return is_within_noise(self.gap)
+
+    def judged(self, claim: str) -> JudgedClaim:
+        """The claim that `ours` has less regret."""
+        return JudgedClaim(claim, order_verdict(self.gap, self.seeds), self._evidence())
+
+    def _evidence(self) -> str:
+        """Both regrets and their paired difference, with the number of seeds it rests on."""
+        text = f"Expected regret {regret_of(self.ours)} against {regret_of(self.theirs)}; paired difference {self.told}"
+        seeds = counted(self.seeds, "common seed")
+        if self.few:
+            return f"{text} over {seeds}; at least {FEW_SEEDS} are needed to say anything."
+        errors = f", {abs(self.gap.mean) / self.gap.error:.1f} standard errors" if self.gap.error else ""
+        return f"{text} over {seeds}{errors} ({NOISE:g} are needed to tell a difference from chance)."
+
+
+def paired(ours: Contender | None, theirs: Contender | None) -> PairedRegrets | None:
+    """None where one of them, or every common seed, is missing."""
+    gaps = common_gaps(ours, theirs) if ours and theirs else {}
+    if ours is None or theirs is None or not gaps:
+        return None
+    return PairedRegrets(ours, theirs, tuple(gaps.values()))
+
+
+def regret_of(contender: Contender, column: str = "expected_regret") -> str:
+    """A regret of a contender over seeds, in words."""
+    return with_error(contender.over_seeds(column))
 
 
 def order_verdict(difference: Estimate, pairs: int) -> Answer:
-    """The paper's order is a negative difference NeUClust − CN-UCB; two standard errors tell it from chance.
-
-    A standard error from fewer than five pairs is too rough to be counted in.
-    """
+    """The paper's order is a negative difference NeUClust − CN-UCB; two standard errors tell it from chance."""
     if pairs < FEW_SEEDS or difference.error is None or is_within_noise(difference):
         return "cannot be told"
     return "reproduces" if difference.mean < 0 else "does not reproduce"
-
-
-def common_seeds(one: Contender, other: Contender) -> int:
-    """How many seeds both were played with."""
-    return len({run.seed for run in one.runs} & {run.seed for run in other.runs})
-
-
-def order_evidence(ours: Contender, theirs: Contender, gap: Estimate, pairs: int) -> str:
-    """Both regrets and their paired difference, with the number of seeds it rests on."""
-    one, other = (with_error(contender.over_seeds("expected_regret")) for contender in (ours, theirs))
-    text = f"Expected regret {one} against {other}; paired difference {with_error(gap, sign=True)}"
-    if pairs < FEW_SEEDS:
-        seeds = "1 common seed" if pairs == 1 else f"{pairs} common seeds"
-        return f"{text} over {seeds}; at least {FEW_SEEDS} are needed to say anything."
-    errors = f", {abs(gap.mean) / gap.error:.1f} standard errors" if gap.error else ""
-    return f"{text} over {pairs} common seeds{errors} ({NOISE:g} are needed to tell a difference from chance)."

@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
 
+from neuclust.analysis.estimates import Estimate, counted, estimate
 from neuclust.experiment.records import RunRecord
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over seeds with its standard error s/√n; None from one seed, which has no spread."""
-
-    mean: float
-    error: float | None
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and standard error of one number a seed."""
-    error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else None
-    return Estimate(fmean(values), error)
+from neuclust.registry import knows_truth
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +35,20 @@ class Contender:
 
     @property
     def knows_truth(self) -> bool:
-        """An oracle is a yardstick, not a rival: nobody is compared with what it was told beforehand."""
-        return "oracle" in self.policy or self.policy == "static"
+        """A policy that is given the true means is a yardstick: learners are not compared with it."""
+        return knows_truth(self.policy)
 
     def over_seeds(self, column: str) -> Estimate:
         return estimate([getattr(run, column) for run in self.runs])
 
+    def values(self, column: str) -> dict[int, float]:
+        """A column of the records by seed; of a seed played twice the last run counts."""
+        return {run.seed: getattr(run, column) for run in self.runs}
+
 
 @dataclass(frozen=True, slots=True)
 class ProblemRuns:
-    """All who met on one problem, least regret first; `left_out` are runs cut short beside whole ones."""
+    """All contenders of one problem, least regret first; `left_out` are runs cut short beside whole ones."""
 
     env: str
     rounds: int
@@ -72,16 +62,23 @@ class ProblemRuns:
         return max(len(contender.runs) for contender in self.contenders)
 
     @property
+    def learners(self) -> list[Contender]:
+        """Contenders that are not given the truth, least regret first."""
+        return [contender for contender in self.contenders if not contender.knows_truth]
+
+    @property
+    def runs(self) -> list[RunRecord]:
+        return [run for contender in self.contenders for run in contender.runs]
+
+    @property
     def rewards(self) -> str:
-        """Whose rewards were played, where the records say."""
+        """Where the rewards came from, if the records say."""
         return self.contenders[0].runs[0].rewards
 
     @property
     def description(self) -> str:
-        seeds = "1 seed" if self.seeds == 1 else f"{self.seeds} seeds"
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        extra = f", {self.options}" if self.options else ""
-        return f"{self.env}: slates of {self.slate_size}, {rounds}, {seeds}{extra}"
+        size = f"slates of {self.slate_size}, {counted(self.rounds, 'round')}, {counted(self.seeds, 'seed')}"
+        return f"{self.env}: {size}{f', {self.options}' if self.options else ''}"
 
 
 def problems(records: Iterable[RunRecord]) -> list[ProblemRuns]:

@@ -13,12 +13,13 @@ from neuclust.analysis.inspection_rewards import (
     Floats,
     Progress,
     Rewards,
+    View,
     is_nearly_static,
     look_at_offers,
     look_at_rewards,
-    regrets_a_thousand,
+    regrets_per_thousand,
 )
-from neuclust.analysis.unpaid import HARDLY
+from neuclust.analysis.unpaid import EASIER_REWARDS, HARDLY
 from neuclust.data.dataset import ProfileDataset
 from neuclust.environments.profiles import check_affinity
 from neuclust.errors import ConfigError
@@ -43,7 +44,7 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything `neuclust data inspect` says or draws."""
+    """Everything that is said or drawn of a dataset."""
 
     name: str
     arms: int
@@ -69,7 +70,7 @@ def inspect(
     rounds: int = 1000,
     slate_size: int = 5,
     clusters: int = 22,
-    progress: Progress | None = None,
+    progress: Progress = lambda _: None,
 ) -> Inspection:
     """Look at the first `rounds` rounds with slates of `slate_size` and `clusters` clusters."""
     horizon = min(rounds, len(dataset.rounds))
@@ -92,7 +93,7 @@ def inspect(
         arms_without_profile=int((~dataset.arms.any(1)).sum()),
         observations=None if dataset.counts is None else float(dataset.counts.sum()),
         arms_offered=_arms_offered(dataset, horizon),
-        rewards=look(dataset, horizon, slate_size, grouping.labels, progress),
+        rewards=look(View(dataset, horizon, slate_size, grouping.labels, progress)),
         clusters=grouping,
     )
 
@@ -102,19 +103,16 @@ def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     first, back, weight = distinct_rows(profiles)
     distinct = profiles[first]
     if not 1 <= clusters <= len(distinct):
-        raise ConfigError(f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}")
-    numbers = sorted({number for number in ELBOW if number <= len(distinct)} | {clusters})
-    elbow, labels = [], np.zeros(len(distinct), dtype=np.int64)
-    for number in numbers:
-        found = _k_means(distinct, weight, number)
-        elbow.append((number, float(found.inertia_)))
-        if number == clusters:
-            labels = found.labels_.astype(np.int64)
+        raise ConfigError(
+            f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}", field="clusters"
+        )
+    elbow = elbow_of(profiles, sorted({*ELBOW, clusters}))
+    labels = _k_means(distinct, weight, clusters).labels_.astype(np.int64)
     by_size = np.argsort(-np.bincount(labels[back], minlength=clusters), kind="stable")
     ordered = np.argsort(by_size)[labels[back]]
     pictured, plane, explained = _plane(profiles)
     sizes = np.bincount(ordered, minlength=clusters)
-    return Clusters(tuple(elbow), ordered, tuple(sizes.tolist()), pictured, plane, explained)
+    return Clusters(elbow, ordered, tuple(sizes.tolist()), pictured, plane, explained)
 
 
 def elbow_of(profiles: NDArray[np.float32], numbers: Iterable[int]) -> tuple[tuple[int, float], ...]:
@@ -145,7 +143,7 @@ def distinct_rows(
 def sentences(found: Inspection) -> list[str]:
     """The inspection as plain sentences."""
     rewards, clusters = found.rewards, found.clusters
-    regrets = regrets_a_thousand(rewards)
+    regrets = regrets_per_thousand(rewards)
     counted = "" if found.observations is None else f", {found.observations:,.0f} observations behind the profiles"
     quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
     return [
@@ -169,7 +167,7 @@ def sentences(found: Inspection) -> list[str]:
 def record(found: Inspection) -> dict[str, Any]:
     """The inspection as JSON; per-arm and per-round arrays are summed up."""
     plain = {name: value for name, value in asdict(found).items() if name not in ("rewards", "clusters")}
-    regrets = regrets_a_thousand(found.rewards)
+    regrets = regrets_per_thousand(found.rewards)
     return {
         "schema": 1,
         **plain,
@@ -208,17 +206,17 @@ def _arms_offered(dataset: ProfileDataset, horizon: int) -> tuple[int, float, in
 def _replayed(found: Inspection, offered: tuple[int, float, int]) -> str:
     fewest, median, most = offered
     return (
-        f"Real feedback: {fewest:,} to {most:,} arms a round (median {median:,.0f}) over the first "
+        f"Real feedback: {fewest:,} to {most:,} arms per round (median {median:,.0f}) over the first "
         f"{found.rounds_looked_at:,} rounds, of which {found.rewards.mean:.1%} paid; slates are valued in hindsight."
     )
 
 
 def _verdict(regrets: dict[str, float], arms: tuple[int, ...] | None, best: float) -> str:
-    """`arms` None: rounds offer different arms, so that no slate can be kept, only an order of the arms."""
+    """`arms` None: rounds offer different arms; an order of the arms is kept instead of a slate."""
     if best < HARDLY:
         return (
-            f"Hardly any slate can be paid: the best ones earn {best:.2g} per round, so that regret says nothing here. "
-            "--slate-reward mean or at-least-one of `neuclust run` pays for fewer rewarded arms."
+            f"Hardly any slate can be paid: the best ones earn {best:.2g} per round, so that regret says nothing here; "
+            f"{EASIER_REWARDS}."
         )
     kept = "One order of the arms" if arms is None else f"One slate kept throughout (arms {', '.join(map(str, arms))})"
     start = f"{kept} loses {regrets['static']:.3f} in 1000 rounds, random slates {regrets['random']:.1f}: "

@@ -1,16 +1,18 @@
-"""What arms and slates of a prepared dataset are worth: simulated from profiles, or as really recorded."""
+"""What arms and slates of a prepared dataset are worth: simulated from profiles, or as recorded."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset
+from neuclust.environments.profiles import SparseTanhAffinity
 from neuclust.environments.rewards import threshold
 from neuclust.errors import DataError
 from neuclust.randomness import stream
@@ -22,6 +24,24 @@ BLOCK_ROUNDS = 50  # computed at once
 
 Floats = NDArray[np.float64]
 Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is looked at: the first `horizon` rounds, slates of so many arms, the cluster of every arm (N,)."""
+
+    dataset: ProfileDataset
+    horizon: int
+    slate_size: int
+    labels: NDArray[np.int64]
+    progress: Progress
+
+    def ids(self, arms: NDArray[np.int64]) -> tuple[int, ...]:
+        return tuple(self.dataset.arm_ids[arms].tolist())
+
+    def top(self, values: NDArray[np.floating]) -> NDArray[np.int64]:
+        """Positions of the largest values, as many as fill a slate; ties go to the first."""
+        return np.argsort(-values, kind="stable")[: self.slate_size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,84 +58,58 @@ class Rewards:
     best_cluster: Floats  # (T,) of the best slate within one cluster
 
 
-def look_at_rewards(
-    dataset: ProfileDataset,
-    horizon: int,
-    slate_size: int,
-    labels: NDArray[np.int64],
-    progress: Progress | None = None,
-) -> Rewards:
-    """One pass over the rounds for all arms, then what one slate kept throughout earns."""
-    reward = threshold(slate_size)
-    by_cluster = np.argsort(labels, kind="stable")  # each cluster is a slice of the means
+def look_at_rewards(view: View) -> Rewards:
+    """Simulated rewards: one pass over the rounds for all arms, then what one slate kept throughout earns."""
+    dataset, size, reward = view.dataset, view.slate_size, threshold(view.slate_size)
+    by_cluster = np.argsort(view.labels, kind="stable")  # each cluster is a slice of the means
     place = np.argsort(by_cluster)  # of each arm in the order by cluster
-    bounds = [0, *np.cumsum(np.bincount(labels)).tolist()]
-    slices = [slice(a, b) for a, b in itertools.pairwise(bounds) if b - a >= slate_size]
+    bounds = [0, *np.cumsum(np.bincount(view.labels)).tolist()]
+    slices = [slice(a, b) for a, b in itertools.pairwise(bounds) if b - a >= size]
     total, histogram = np.zeros(len(dataset.arms)), np.zeros(MEAN_BINS)
     values: list[Floats] = []
-    for start in range(0, horizon, BLOCK_ROUNDS):
-        queries = dataset.rounds[start : min(start + BLOCK_ROUNDS, horizon)]
+    for start in range(0, view.horizon, BLOCK_ROUNDS):
+        queries = dataset.rounds[start : min(start + BLOCK_ROUNDS, view.horizon)]
         means = mean_rewards(dataset.arms[by_cluster], queries)
         total[by_cluster] += means.sum(0)
         histogram += np.histogram(means, MEAN_BINS, (0.0, 1.0))[0]
         rng = stream(0, "inspect", start)
-        drawn = np.stack([row[place[rng.choice(len(row), slate_size, replace=False)]] for row in means])
+        drawn = np.stack([row[place[rng.choice(len(row), size, replace=False)]] for row in means])
         whole = torch.from_numpy(means)
-        tops = [torch.topk(whole[:, part], slate_size).values for part in (slice(None), *slices)]
+        tops = [torch.topk(whole[:, part], size).values for part in (slice(None), *slices)]
         values.append(reward.expected(torch.stack([torch.from_numpy(drawn), *tops])).numpy())
-        if progress is not None:
-            progress(start + len(queries))
+        view.progress(start + len(queries))
     chance, best, *within = np.concatenate(values, axis=1)
-    static = np.argsort(-total, kind="stable")[:slate_size]
-    kept = torch.from_numpy(mean_rewards(dataset.arms[static], dataset.rounds[:horizon]))
-    return Rewards(
-        mean=float(total.mean() / horizon),
-        quantiles=_quantiles(histogram),
-        histogram=histogram / histogram.sum(),
-        best=best,
-        static=reward.expected(kept).numpy(),
-        static_arms=tuple(dataset.arm_ids[static].tolist()),
-        random=chance,
-        best_cluster=np.max(within, axis=0) if within else np.zeros(horizon),
-    )
+    static = view.top(total)
+    kept = torch.from_numpy(mean_rewards(dataset.arms[static], dataset.rounds[: view.horizon]))
+    inside = np.max(within, axis=0) if within else np.zeros(view.horizon)
+    mean = float(total.mean() / view.horizon)
+    return _rewards(mean, histogram, best, reward.expected(kept).numpy(), view.ids(static), chance, inside)
 
 
-def look_at_offers(
-    dataset: ProfileDataset,
-    horizon: int,
-    slate_size: int,
-    labels: NDArray[np.int64],
-    progress: Progress | None = None,
-) -> Rewards:
-    """The same for recorded rounds, in hindsight; static are the offered arms with the highest average payment."""
+def look_at_offers(view: View) -> Rewards:
+    """Recorded rewards, in hindsight; static are the offered arms with the highest average payment."""
+    dataset = view.dataset
     if dataset.offers is None:
         raise DataError(f"{dataset.name}: expected recorded offers, got a dataset without")
-    rounds = [dataset.offers.of(t) for t in range(horizon)]
+    rounds = [dataset.offers.of(t) for t in range(view.horizon)]
     arms, paid = (np.concatenate(column) for column in zip(*rounds, strict=True))
     times = np.bincount(arms, minlength=len(dataset.arms))
     average = np.bincount(arms, paid, minlength=len(dataset.arms)) / np.maximum(times, 1)
     chosen = []
     for t, (offered, rewards) in enumerate(rounds):
-        drawn = stream(0, "inspect", t).choice(len(offered), slate_size, replace=False)
-        static = np.argsort(-average[offered], kind="stable")[:slate_size]
-        inside = _best_cluster(rewards, labels[offered], slate_size)
-        best = np.argsort(-rewards, kind="stable")[:slate_size]
-        chosen.append([rewards[slate].sum() for slate in (best, static, drawn, inside)])
-        if progress is not None:
-            progress(t + 1)
-    table = np.array(threshold(slate_size).values)
+        drawn = stream(0, "inspect", t).choice(len(offered), view.slate_size, replace=False)
+        inside = _best_cluster(rewards, view.labels[offered], view.slate_size)
+        slates = (view.top(rewards), view.top(average[offered]), drawn, inside)
+        chosen.append([rewards[slate].sum() for slate in slates])
+        view.progress(t + 1)
+    table = np.array(threshold(view.slate_size).values)
     best, static, chance, within = table[np.array(chosen).astype(np.int64)].T
     histogram = np.histogram(paid, MEAN_BINS, (0.0, 1.0))[0].astype(np.float64)
-    return Rewards(
-        mean=float(paid.mean()),
-        quantiles=_quantiles(histogram),
-        histogram=histogram / histogram.sum(),
-        best=best,
-        static=static,
-        static_arms=tuple(dataset.arm_ids[np.argsort(-average, kind="stable")[:slate_size]].tolist()),
-        random=chance,
-        best_cluster=within,
-    )
+    return _rewards(float(paid.mean()), histogram, best, static, view.ids(view.top(average)), chance, within)
+
+
+def _rewards(mean: float, histogram: Floats, *slates: Any) -> Rewards:
+    return Rewards(mean, _quantiles(histogram), histogram / histogram.sum(), *slates)
 
 
 def _best_cluster(rewards: NDArray[np.float32], labels: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -130,20 +124,12 @@ def _best_cluster(rewards: NDArray[np.float32], labels: NDArray[np.int64], size:
 
 
 def mean_rewards(arms: NDArray[np.float32], queries: NDArray[np.float32]) -> Floats:
-    """μ = tanh(s/4), s = <a, x> / ‖a ⊙ x‖₀, 0 without overlap, for many rounds at once: (T, N).
-
-    The same as the environment's truth round by round; sparse products make whole catalogues cheap.
-    """
-    from scipy.sparse import csr_matrix
-
-    profiles = csr_matrix(arms.astype(np.float64))
-    present = csr_matrix((np.ones_like(profiles.data), profiles.indices, profiles.indptr), shape=profiles.shape)
-    overlap = np.maximum(present @ (queries != 0).T.astype(np.float64), 1.0)
-    affinity = (profiles @ queries.T.astype(np.float64)) / overlap
-    return np.ascontiguousarray(np.tanh(affinity / 4).T)
+    """The environment's truth for many rounds at once, (T, N); sparse products make whole catalogues cheap."""
+    truth = SparseTanhAffinity.of(torch.from_numpy(np.ascontiguousarray(arms)))
+    return np.stack([truth(None, torch.from_numpy(query)).numpy() for query in queries])
 
 
-def regrets_a_thousand(rewards: Rewards) -> dict[str, float]:
+def regrets_per_thousand(rewards: Rewards) -> dict[str, float]:
     """Expected regret per 1000 rounds of the static slate, a random one, and the best within a cluster."""
     losses = {"static": rewards.static, "random": rewards.random, "best cluster": rewards.best_cluster}
     return {name: 1000 * float((rewards.best - value).mean()) for name, value in losses.items()}

@@ -49,7 +49,7 @@ UNPLACED: Mapping[str, str] = {
     "the seconds of K-LinUCB.",
 }
 
-# The authors' scripts, unmodified, on the MovieLens data: clipped regret after 700 rounds, one number a run.
+# The authors' scripts, unmodified, on the MovieLens data: clipped regret after 700 rounds, one number per run.
 SCRIPTS_AT = 700
 SCRIPTS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     "movielens": {"neuclust": (107, 149, 142, 131, 98), "cn-ucb": (104, 103, 111, 97)},

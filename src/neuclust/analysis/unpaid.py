@@ -9,16 +9,17 @@ from neuclust.environments.rewards import DEFAULT_REWARD
 from neuclust.experiment.records import RunRecord
 
 HARDLY = 1e-3  # per round
+EASIER_REWARDS = "the slate rewards mean and at-least-one pay for fewer rewarded arms"
 
 
 def unpaid_notes(records: Sequence[RunRecord]) -> list[str]:
-    """One sentence for every problem whose slates cannot be paid, or never were, although arms were rewarded."""
+    """One sentence per problem whose slates cannot be paid, or never were, although arms were rewarded."""
     return [f"{problem.env}: {note}" for problem in problems(records) if (note := unpaid_note(problem))]
 
 
 def unpaid_note(problem: ProblemRuns) -> str | None:
     """The sentence for one problem; None where slates are paid, or where no arm was rewarded either."""
-    runs = [run for contender in problem.contenders for run in contender.runs]
+    runs = problem.runs
     rounds, rewarded = sum(run.rounds for run in runs), sum(run.arm_successes for run in runs)
     best = sum(run.best_expected for run in runs) / rounds
     never = problem.rewards == "replayed" and not any(run.successes for run in runs)  # elsewhere it may be bad play
@@ -31,7 +32,4 @@ def unpaid_note(problem: ProblemRuns) -> str | None:
         if best < HARDLY
         else f"no slate was paid in {rounds} rounds"
     )
-    return (
-        f"{what} under {named}, although arms were rewarded {rewarded:g} times; "
-        "--slate-reward mean or at-least-one pays for fewer rewarded arms"
-    )
+    return f"{what} under {named}, although arms were rewarded {rewarded:g} times; {EASIER_REWARDS}"

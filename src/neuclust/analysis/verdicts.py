@@ -1,4 +1,4 @@
-"""Whether the seeds can tell two contenders apart: one rule for tables, pages and `neuclust compare`.
+"""Whether the seeds can tell two contenders apart: one rule for tables, pages and comparisons.
 
 A two-sided Wilcoxon signed-rank test over the seeds both have played, with Holm's correction over all differences
 that are looked at on one problem.
@@ -7,10 +7,11 @@ that are looked at on one problem.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from neuclust.analysis.estimates import Estimate, counted, estimate
 from neuclust.analysis.groups import Contender
 from neuclust.analysis.paired import holm, pairs_needed, signed_rank_p, smallest_p
 
@@ -25,8 +26,7 @@ class Judged:
 
     one: Contender
     against: Contender
-    seeds: tuple[int, ...]
-    gaps: tuple[float, ...]
+    gaps: Mapping[int, float]  # by common seed
     p: float | None
     corrected_p: float | None
     verdict: Verdict
@@ -38,7 +38,7 @@ def level_of(confidence: float) -> float:
 
 
 def couples_of(contenders: Sequence[Contender], rival: Contender | None = None) -> list[tuple[Contender, Contender]]:
-    """(one, against): the one with more regret first; whoever knows the truth only where it was asked for."""
+    """(one, against): the one with more regret first; a policy that knows the truth only as the `rival`."""
     learners = [one for one in contenders if not one.knows_truth]
     if rival is not None:
         return [(one, rival) for one in learners if one is not rival]
@@ -55,14 +55,20 @@ def judge(couples: Sequence[tuple[Contender, Contender]], confidence: float = CO
     for couple, each, p in zip(couples, gaps, ps, strict=True):
         after = None if p is None else next(corrected)
         verdict = _verdict(tuple(each.values()), after, len(tested), level_of(confidence))
-        found.append(Judged(*couple, tuple(each), tuple(each.values()), p, after, verdict))
+        found.append(Judged(*couple, each, p, after, verdict))
     return tuple(found)
 
 
 def common_gaps(one: Contender, against: Contender) -> dict[int, float]:
     """Differences in expected regret by common seed, ascending; of a seed played twice the last run counts."""
-    ours, theirs = ({run.seed: run.expected_regret for run in each.runs} for each in (one, against))
+    ours, theirs = (each.values("expected_regret") for each in (one, against))
     return {seed: ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())}
+
+
+def paired_difference(contender: Contender, best: Contender) -> Estimate | None:
+    """Mean and s.e. of regret − regret of `best` over the seeds both have played; None without one."""
+    gaps = common_gaps(contender, best)
+    return estimate(list(gaps.values())) if gaps else None
 
 
 def _verdict(gaps: Sequence[float], corrected_p: float | None, tests: int, level: float) -> Verdict:
@@ -77,13 +83,15 @@ def _verdict(gaps: Sequence[float], corrected_p: float | None, tests: int, level
 
 def powerless_note(judged: Sequence[Judged], confidence: float = CONFIDENCE) -> str | None:
     """A sentence where no outcome whatever could have been told from chance, with the seeds that could."""
-    tested, level = [len(each.seeds) for each in judged if each.seeds], level_of(confidence)
+    tested, level = [len(each.gaps) for each in judged if each.gaps], level_of(confidence)
     if not tested or len(tested) * smallest_p(max(tested)) < level:
         return None
     most, tests = max(tested), len(tested)
-    seeds = "this 1 seed" if most == 1 else f"these {most} seeds"
-    shown = "1 pair" if most == 1 else f"{most} pairs"
-    best = smallest_p(most)
+    seeds, shown, best = (
+        f"{'this' if most == 1 else 'these'} {counted(most, 'seed')}",
+        counted(most, "pair"),
+        smallest_p(most),
+    )
     if best >= level:
         why = f"{shown} can never give p < {level:.2g} in a two-sided Wilcoxon test"
     else:

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from neuclust.cli.interrupt import STOPPED
 from neuclust.errors import DataError, NeuclustError, NotWritten, not_written, plain_warnings
 
-STOPPED = 130  # 128 + SIGINT, as a shell reports it
 STDOUT = Path("the standard output")
 
 
@@ -47,7 +47,7 @@ def _refuse_place(error: OSError) -> NoReturn:
     _flush()
     if error.filename is None and error.errno != errno.ENOSPC:
         raise error
-    place = STDOUT if error.filename is None else Path(os.fsdecode(error.filename))  # whoever writes a file names it
+    place = STDOUT if error.filename is None else Path(os.fsdecode(error.filename))  # set by whatever wrote the file
     if error.filename is None or isinstance(error, NotWritten):
         _say(f"neuclust: {not_written(place, error)}")
     else:

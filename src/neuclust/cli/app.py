@@ -7,27 +7,29 @@ from typing import Annotated
 import typer
 
 from neuclust import __version__
-from neuclust.cli import clusters, compare, listing, report, reproduce, run, suite, sweep, tune
-from neuclust.cli.command import Command
+from neuclust.cli.command import add_commands
+from neuclust.cli.commands.describe import clusters, envs, policies
+from neuclust.cli.commands.reproduce import reproduce
+from neuclust.cli.commands.results import compare, report
+from neuclust.cli.commands.run import run
+from neuclust.cli.commands.suite import suite
+from neuclust.cli.commands.sweep import sweep
+from neuclust.cli.commands.tune import tune
 from neuclust.cli.data.commands import app as data_app
 
+SUMMARY = "Choose K of many, again and again, and learn: neural combinatorial clustered bandits."
+
 app = typer.Typer(
-    help="Choose K of many, again and again, and learn: neural combinatorial clustered bandits.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
-app.command("run", cls=Command)(run.run)
-app.command("report", cls=Command)(report.report)
-app.command("sweep", cls=Command)(sweep.sweep)
-app.command("suite", cls=Command)(suite.suite)
-app.command("compare", cls=Command)(compare.compare)
-app.command("tune", cls=Command)(tune.tune)
-app.command("reproduce", cls=Command)(reproduce.reproduce)
-app.command("clusters", cls=Command)(clusters.clusters)
-app.command("policies", cls=Command)(listing.policies)
-app.command("envs", cls=Command)(listing.envs)
+
+
+add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
+add_commands(app, clusters=clusters, policies=policies)
+app.command()(envs)
 app.add_typer(data_app, name="data")
 
 
@@ -43,11 +45,10 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=SUMMARY)
 def root(
     show_version: Annotated[
-        bool,
-        typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True),
+        bool, typer.Option("--version", help="Print the version and leave.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Choose K of many, again and again, and learn: neural combinatorial clustered bandits."""
+    """Options of `neuclust` itself."""

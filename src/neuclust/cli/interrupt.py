@@ -1,4 +1,4 @@
-"""Ctrl-C with manners: the first asks the current round to be the last, a later one stops at once."""
+"""Ctrl-C: the first ends the work after the current round, a later one stops at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from time import monotonic
 from types import FrameType
 
+STOPPED = 130  # the exit code: 128 + SIGINT, as a shell reports it
 SAME_PRESS_SECONDS = 1.0  # wrappers such as make or timeout pass one Ctrl-C on twice
 
 

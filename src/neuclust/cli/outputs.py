@@ -9,7 +9,7 @@ from pathlib import Path
 
 from neuclust.cli.folders import require_file, require_writable
 from neuclust.errors import ConfigError
-from neuclust.experiment.records import RunRecord, write_runs
+from neuclust.experiment.records import RunRecord
 from neuclust.files import write_text
 
 RUNS, PREVIOUS = "runs.json", "runs.previous.json"
@@ -63,16 +63,9 @@ def _check_save(folder: Path) -> None:
         require_writable("--save", folder)
 
 
-def keep(outputs: Outputs, records: Sequence[RunRecord]) -> Path | None:
-    """Write all records so far, each file whole; answers where an earlier command's records went, if any."""
-    earlier = _set_aside(outputs.out) if outputs.out is not None and len(records) == 1 else None
-    for file in outputs.run_files:
-        write_runs(file, records)
-    return earlier
-
-
-def _set_aside(folder: Path) -> Path | None:
-    if not (folder / RUNS).exists():
+def set_aside(folder: Path | None) -> Path | None:
+    """Rename the records of an earlier command in the folder; where they are now, if there are any."""
+    if folder is None or not (folder / RUNS).exists():
         return None
     os.replace(folder / RUNS, folder / PREVIOUS)
     return folder / PREVIOUS
@@ -82,20 +75,18 @@ def draw(outputs: Outputs, records: Sequence[RunRecord]) -> None:
     """Tables and pictures of what is there."""
     if outputs.plot is None and outputs.out is None:
         return
-    from neuclust.report.figures import clipped_figure, regret_figure, reward_figure, save_figure
-    from neuclust.report.tables import csv_table, text_table
+    from neuclust.analysis.summary import summaries
+    from neuclust.report.drawing import save_figure
+    from neuclust.report.figures import clipped_figure, regret_figure, reward_figure
+    from neuclust.report.results import csv_table, text_table
 
     if outputs.plot is not None:
         save_figure(regret_figure(records), outputs.plot)
     if outputs.out is None:
         return
     write_text(outputs.out / "table.txt", text_table(records))
-    write_text(outputs.out / "table.csv", csv_table(records))
-    for name, figure_of in (
-        ("regret", regret_figure),
-        ("reward", reward_figure),
-        ("clipped", clipped_figure),
-    ):
+    write_text(outputs.out / "table.csv", csv_table(summaries(records)))
+    for name, figure_of in (("regret", regret_figure), ("reward", reward_figure), ("clipped", clipped_figure)):
         figure = figure_of(records)
         for ending in ("png", "svg"):
             save_figure(figure, outputs.out / f"{name}.{ending}")

@@ -27,4 +27,4 @@ def bar(label: str, total: int | None, *, unit: str = "bytes") -> Iterator[Show]
 
 
 def _say_nothing(_done: int, _of: int | None) -> None:
-    """Nobody is looking."""
+    """There is no terminal."""

@@ -1,4 +1,4 @@
-"""One command's worth of reproduction: play what is missing, search where that was asked for, write the page."""
+"""The work of `neuclust reproduce`: play what is missing, search where that was asked for, write the page."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from neuclust.analysis.groups import problems
 from neuclust.analysis.inspection import ELBOW, elbow_of
+from neuclust.analysis.reproduction.results import Reproduction, Search, runs_by_phase, without_settings
+from neuclust.analysis.sources import read_failures
 from neuclust.cli.folders import say_bad
 from neuclust.cli.interrupt import patient_interrupt
-from neuclust.cli.reproduce_search import best_of
-from neuclust.cli.sweep_view import make_view, standing_sentence
+from neuclust.cli.provenance import commands_of
+from neuclust.cli.reproduce_search import SearchJob, best_of
+from neuclust.cli.sweep_session import conclude
+from neuclust.cli.views import make_view
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.engines.engine import Engine
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.reproduction.phases import GRIDS, TUNED, Layout, Phase, all_tasks, phases
 from neuclust.experiment.reproduction.tuning import grid_plans, tuned_plans
+from neuclust.experiment.sinks import FAILURES
 from neuclust.experiment.store import MARK, read_store
-from neuclust.experiment.sweep import FAILURES, Standing, sweep
+from neuclust.experiment.sweep import Standing, sweep
 from neuclust.experiment.tasks import Task
 from neuclust.experiment.tuning.tune import TuningPlan
-from neuclust.report.folder import read_failures
-from neuclust.report.provenance import commands
-from neuclust.report.reproduction import Reproduction, Search, runs_by_phase, without_settings
-from neuclust.report.reproduction_folder import write_reproduction
+from neuclust.report.reproduction.folder import write_reproduction
 
 RECORDS, SEARCHES = "records", "searches"
-STOPPED = 130  # 128 + SIGINT, as a shell reports it
-ROUGH_SECONDS = {  # a round at 10,168 arms, for what no record tells
+ROUGH_SECONDS = {  # per round at 10,168 arms, where no record tells
     "neuclust-online": 0.025, "linucb": 0.003, "lin-ts": 0.003, "linucb-disjoint": 0.006, "linucb-hybrid": 0.006,
     "cc-mab": 0.002, "cucb": 0.002, "uniform": 0.001, "static": 0.001, "oracle": 0.001, "cluster-oracle": 0.003,
 }  # fmt: skip
-ROUGH_ARMS, ANYBODY, AUTHORS_TIMES = 10_168, 0.010, 3.5
+ROUGH_ARMS, OTHERS, AUTHORS_TIMES = 10_168, 0.010, 3.5
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What one command asks for."""
+    """The options of one command."""
 
     layout: Layout
     folder: Path
-    authors: bool
-    policies: tuple[str, ...]
-    tune: int
-    grids: int
-    retry_failed: bool
-    quiet: bool
+    authors: bool = False
+    policies: tuple[str, ...] = ()
+    tune: int = 0
+    grids: int = 0
+    retry_failed: bool = False
+    quiet: bool = False
     workers: int = 1  # searches at once; 1: in this process
 
     @property
@@ -83,28 +83,15 @@ def execute(request: Request, engine: Engine) -> int:
             if not pressed:
                 after = _play(request, found, engine, lambda: bool(pressed))
             written = _write(request, found, elbow, searches)
-    return _conclude(request, after, written, bool(pressed))
+    if written is not None:
+        typer.echo(written)
+    return conclude(after, bool(pressed))
 
 
 def _play(request: Request, found: Sequence[Phase], engine: Engine, stopped: Callable[[], bool]) -> Standing:
     view = make_view(stopped, request.quiet)
-
-    def begin(before: Standing) -> None:
-        if not request.quiet:
-            view.say(f"{request.records}: {standing_sentence(before, request.retry_failed)}")
-        view.begin(before.missing + (before.failed if request.retry_failed else ()))
-
     try:
-        return sweep(
-            request.records,
-            all_tasks(found),
-            engine,
-            view,
-            retry_failed=request.retry_failed,
-            on_bad=view.say,
-            on_begin=begin,
-            on_end=view.end,
-        )
+        return sweep(request.records, all_tasks(found), engine, view, retry_failed=request.retry_failed)
     finally:
         view.close()
 
@@ -119,7 +106,7 @@ def _search(
     request: Request, plans: Sequence[tuple[str, TuningPlan]], stopped: Callable[[], bool]
 ) -> tuple[list[Phase], list[Search]]:
     """Spend every budget; the phases of what was chosen, and what each search was allowed and chose."""
-    jobs = [(plan, request.folder / SEARCHES / f"{phase}-{plan.policy}") for phase, plan in plans]
+    jobs = [SearchJob(plan, request.folder / SEARCHES / f"{phase}-{plan.policy}") for phase, plan in plans]
     found = best_of(jobs, request.workers, stopped, request.quiet)
     searches = [
         Search(phase, plan.policy, plan.preset, plan.trials, plan.tune_seeds, request.layout.rounds, best)
@@ -163,29 +150,7 @@ def _write(
 def _commands(runs: Mapping[str, Sequence[RunRecord]]) -> tuple[str, ...]:
     """This command as it was given, and the runs one by one."""
     given = shlex.join(["neuclust", *sys.argv[1:]])
-    return (given, *(line for records in runs.values() for problem in problems(records) for line in commands(problem)))
-
-
-def _conclude(request: Request, after: Standing, page: Path | None, stopped: bool) -> int:
-    """Where the page is, on stdout; what is missing, on stderr; the exit code."""
-    total = len(after.held) + len(after.failed) + len(after.missing)
-    if page is not None:
-        typer.echo(page)
-    if stopped or after.missing:
-        how = "Stopped by Ctrl-C" if stopped else "Ended early"
-        typer.echo(
-            f"{how}: {len(after.held)} of {total} runs are in {request.records}; the same command takes up the rest.",
-            err=True,
-        )
-        return STOPPED if stopped else 1
-    if after.failed:
-        typer.echo(
-            f"{len(after.failed)} of {total} runs failed: {request.records / FAILURES} says why; --retry-failed tries "
-            "them again.",
-            err=True,
-        )
-        return 1
-    return 0
+    return (given, *(line for records in runs.values() for line in commands_of(records)))
 
 
 def show_plan(request: Request) -> None:
@@ -222,7 +187,7 @@ def _about(seconds: float) -> str:
 
 
 def _rates(records: Iterable[RunRecord]) -> dict[tuple[str, str], float]:
-    """Seconds a round by policy and preset, from what has been played; the longest runs tell most."""
+    """Seconds per round by policy and preset, from what has been played; the longest runs tell most."""
     found: dict[tuple[str, str], float] = {}
     for record in sorted(records, key=lambda each: each.rounds):
         found[record.policy, record.preset] = record.seconds / record.rounds
@@ -232,7 +197,7 @@ def _rates(records: Iterable[RunRecord]) -> dict[tuple[str, str], float]:
 def _seconds(layout: Layout, task: Task, rates: Mapping[tuple[str, str], float]) -> float:
     policy, preset = task.contestant.policy, task.contestant.preset
     times = AUTHORS_TIMES if preset == layout.study.authors else 1.0
-    rough = times * ROUGH_SECONDS.get(policy, ANYBODY) * layout.environment.n_arms / ROUGH_ARMS
+    rough = times * ROUGH_SECONDS.get(policy, OTHERS) * layout.environment.n_arms / ROUGH_ARMS
     return task.rounds * rates.get((policy, preset), rough)
 
 

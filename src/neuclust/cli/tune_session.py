@@ -1,27 +1,27 @@
-"""One command's worth of tuning: search, report, keep, and say what was spent and what came of it."""
+"""The work of `neuclust tune`: search, report, keep, and print the budget and the result."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from neuclust.analysis.compare import Comparison, compare
+from neuclust.analysis.estimates import number
 from neuclust.analysis.unpaid import unpaid_notes
-from neuclust.cli.console import make_console, make_reporter
-from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.console import make_console
+from neuclust.cli.interrupt import STOPPED
 from neuclust.cli.outputs import Outputs, check_outputs
-from neuclust.cli.session import ONE_MORE_ROUND, STOPPED
-from neuclust.experiment.plan import rewards_sentence
-from neuclust.experiment.tuning.held_out import Split, split_problem
+from neuclust.cli.views import ONE_MORE_ROUND, View, watched
+from neuclust.experiment.held_out import Split, split_problem
+from neuclust.experiment.problem import rewards_sentence
 from neuclust.experiment.tuning.trials import TrialResult
-from neuclust.experiment.tuning.tune import Tuning, TuningPlan, Watch, tune
+from neuclust.experiment.tuning.tune import Tuning, TuningPlan, tune
 from neuclust.files import write_text
-from neuclust.report.compare_tables import comparison_json, print_comparison
-from neuclust.report.tables import number
+from neuclust.report.comparison import comparison_json, print_comparison
 
 SCHEMA = 1
 RESULT = "tune.json"
@@ -32,20 +32,10 @@ def execute(plan: TuningPlan, outputs: Outputs, quiet: bool) -> int:
     """Tune, write and print; the exit code is 0, or 130 after Ctrl-C."""
     split = split_problem(plan.problem)
     check_outputs(outputs)
-    reporter = make_reporter(plan.most_runs, quiet)
-
-    if not quiet:
-        reporter.say(rewards_sentence(split.rewards, plan.problem.name))
-
-    def say_trial(result: TrialResult) -> None:
+    with watched(quiet, plan.most_runs, ONE_MORE_ROUND) as view:
         if not quiet:
-            reporter.say(trial_line(result))
-
-    try:
-        with patient_interrupt(lambda: reporter.say(ONE_MORE_ROUND)) as stopped:
-            tuning = tune(plan, split, outputs.out, Watch(reporter, say_trial, stopped, reporter.say))
-    finally:
-        reporter.close()
+            view.say(rewards_sentence(split.report.rewards, plan.problem.name))
+        tuning = tune(plan, split, outputs.out, view, trial_lines(view, quiet))
     comparison = _compared(plan, tuning)
     document = json.dumps(tuning_json(plan, split, tuning, comparison), indent=2, allow_nan=False) + "\n"
     folder_file = None if outputs.out is None else outputs.out / RESULT
@@ -57,10 +47,20 @@ def execute(plan: TuningPlan, outputs: Outputs, quiet: bool) -> int:
     elif outputs.json is None:
         _print(plan, split, tuning, comparison)
     for note in unpaid_notes(tuning.report):
-        reporter.say(f"warning: {note}")
+        view.say(f"warning: {note}")
     if tuning.stopped:
-        reporter.say(stopped_sentence(tuning, outputs.out))
+        view.say(stopped_sentence(tuning, outputs.out))
     return STOPPED if tuning.stopped else 0
+
+
+def trial_lines(view: View, quiet: bool) -> Callable[[TrialResult], None]:
+    """Shows a line per trial, or nothing when quiet."""
+
+    def show(result: TrialResult) -> None:
+        if not quiet:
+            view.say(trial_line(result))
+
+    return show
 
 
 def _compared(plan: TuningPlan, tuning: Tuning) -> Comparison | None:

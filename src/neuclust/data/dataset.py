@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from neuclust.data.npz import Header, read_npz, write_npz
 from neuclust.data.offers import ARRAYS as OFFER_ARRAYS
 from neuclust.data.offers import Offers, check_offer_kinds, check_offers, offers_from
+from neuclust.data.options import refuse_where
 from neuclust.errors import DataError
 
 LARGEST_ID = 2**63 - 1
@@ -53,6 +56,24 @@ class ProfileDataset:
         if self.offers is not None:
             arrays |= self.offers.arrays()
         write_npz(Path(path), arrays)
+
+
+Rows = tuple[NDArray[np.int64], NDArray[Any]]  # ids (n,) and features (n, d)
+
+
+def profile_dataset(
+    name: str,
+    features: Sequence[str],
+    arms: Rows,
+    rounds: Rows,
+    counts: NDArray[Any] | None = None,
+    offers: Offers | None = None,
+) -> ProfileDataset:
+    """A dataset from the ids and rows of its arms and rounds, in any precision."""
+    (arm_ids, profiles), (round_ids, queries) = arms, rounds
+    behind = None if counts is None else counts.astype(np.float32)
+    matrices = profiles.astype(np.float32), queries.astype(np.float32)
+    return ProfileDataset(name, *matrices, arm_ids, round_ids, tuple(features), behind, offers)
 
 
 def load_dataset(path: str | os.PathLike[str]) -> ProfileDataset:
@@ -99,20 +120,14 @@ def _numbers(array: NDArray[np.generic], name: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # said below, with its place
         numbers = array.astype(np.float32)
     too_large = np.isinf(numbers) & ~np.isinf(array)
-    if too_large.any():
-        row, column = np.argwhere(too_large)[0]
-        raise DataError(
-            f"{name}[{row}, {column}]: expected a number that float32 can hold, got {array[row, column]}; rescale it"
-        )
+    refuse_where(too_large, name, array, "a number that float32 can hold", "rescale it")
     return numbers
 
 
 def _identifiers(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
-    if array.dtype.kind == "u" and (too_large := array > np.array(LARGEST_ID, dtype=np.uint64)).any():
-        place = int(np.flatnonzero(too_large)[0])
-        raise DataError(
-            f"{name}[{place}]: expected ids up to 2**63 - 1, got {array[place]}; number them anew, from 0 for instance"
-        )
+    if array.dtype.kind == "u":
+        too_large = np.asarray(array > np.array(LARGEST_ID, dtype=np.uint64))
+        refuse_where(too_large, name, array, "ids up to 2**63 - 1", "number them anew, from 0 for instance")
     return array.astype(np.int64)
 
 
@@ -124,15 +139,10 @@ def _check(data: ProfileDataset) -> None:
     if len(np.unique(data.arm_ids)) != n:
         raise DataError("arm_ids: expected each id once, got duplicates")
     for name, array in (("arms", data.arms), ("rounds", data.rounds), ("counts", data.counts)):
-        if array is None:
-            continue
-        bad = ~np.isfinite(array)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            raise DataError(f"{name}[{row}, {column}]: expected a finite number, got {array[row, column]}")
-    if data.counts is not None and (data.counts < 0).any():
-        row, column = np.argwhere(data.counts < 0)[0]
-        raise DataError(f"counts[{row}, {column}]: expected a number of 0 or more, got {data.counts[row, column]}")
+        if array is not None:
+            refuse_where(~np.isfinite(array), name, array, "a finite number")
+    if data.counts is not None:
+        refuse_where(data.counts < 0, "counts", data.counts, "a number of 0 or more")
     if data.offers is not None:
         check_offers(data.offers, n, len(data.rounds))
 

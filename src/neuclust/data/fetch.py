@@ -77,8 +77,7 @@ def find_source(name: str) -> Source:
     if name == "yelp":
         raise ConfigError(
             "yelp cannot be fetched for you: its licence must be accepted in person. Get yelp_dataset.tar from "
-            f"the Yelp Open Dataset page, {YELP_PAGE}, then run "
-            "`neuclust data prepare yelp --tar yelp_dataset.tar --out yelp.npz`"
+            f"the Yelp Open Dataset page, {YELP_PAGE}, then prepare it"
         )
     if name not in SOURCES:
         raise ConfigError(one_of(name, [*SOURCES, "yelp"]))

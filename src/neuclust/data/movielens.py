@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.movielens_files import BEST_RATING, GRID, check_encoding, read_movies, read_ratings
+from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import DataError
 
 if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
     import polars as pl
@@ -42,14 +43,9 @@ class MovieLensOptions:
 
     def __post_init__(self) -> None:
         check_encoding(self.encoding)
-        if self.arms not in ("users", "movies"):
-            raise ConfigError(f"expected arms to be users or movies, got {self.arms!r}")
-        if self.before is not None and self.before <= self.after + 1:
-            raise ConfigError(f"expected --before later than --after, got {self.before} and {self.after}")
-        for name in ("min_ratings", "min_movie_ratings", "rounds", "skip_rounds", "skip_bad"):
-            value = getattr(self, name)
-            if value is not None and value < (1 if name == "rounds" else 0):
-                raise ConfigError(f"expected {name} of {1 if name == 'rounds' else 0} or more, got {value}")
+        check_choice(self, "arms", "users", "movies")
+        check_dates(self.after, self.before)
+        check_least(self, min_ratings=0, min_movie_ratings=0, rounds=1, skip_rounds=0, skip_bad=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +69,12 @@ class MovieLensReport:
 class KeptRatings:
     """Ratings that passed every filter, with users and movies coded by order of appearance."""
 
-    users: NDArray[np.int64]  # (U,) ids
-    movies: NDArray[np.int64]  # (M,) ids
-    user: NDArray[np.int64]  # (n,) codes
-    movie: NDArray[np.int64]  # (n,) codes
-    rating: NDArray[np.float64]  # (n,)
-    timestamp: NDArray[np.int64]  # (n,) seconds
+    users: Codes  # (U,) ids
+    movies: Codes  # (M,) ids
+    user: Codes  # (n,) codes
+    movie: Codes  # (n,) codes
+    rating: Floats  # (n,)
+    timestamp: Codes  # (n,) seconds
 
 
 def prepare_movielens(
@@ -92,7 +88,7 @@ def prepare_movielens(
 
 def read_kept(
     ratings: RawFile, movies: RawFile, options: MovieLensOptions, progress: Progress | None = None
-) -> tuple[KeptRatings, NDArray[np.float64], MovieLensReport]:
+) -> tuple[KeptRatings, Floats, MovieLensReport]:
     """Ratings within the dates of users with enough of them, the genres (M, 20) of their movies, and a report."""
     bad = BadRows(options.skip_bad)
     genre_fields = read_movies(movies, options.encoding, bad)
@@ -116,7 +112,7 @@ def read_kept(
     return kept, genres, report
 
 
-def genre_indicator(field: str) -> NDArray[np.float64]:
+def genre_indicator(field: str) -> Floats:
     """1 where the genre's name occurs in the field (so `Children's` is Children), (20,).
 
     An empty field means the same as `(no genres listed)`; genres outside the list leave no trace.
@@ -132,19 +128,11 @@ def foreign_genres(fields: Iterator[str]) -> dict[str, int]:
 
 
 def genre_means(
-    user: NDArray[np.int64],
-    movie: NDArray[np.int64],
-    rating: NDArray[np.float64],
-    genres: NDArray[np.float64],
-    n_users: int | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    user: Codes, movie: Codes, rating: Floats, genres: Floats, n_users: int | None = None
+) -> tuple[Floats, Floats]:
     """x_{u,g} = mean rating of u over movies of genre g (0 if none), and the counts behind it; (U, d)."""
-    from scipy.sparse import csr_matrix
-
-    shape = (int(user.max()) + 1 if n_users is None else n_users, len(genres))
-    sums = np.asarray(csr_matrix((rating, (user, movie)), shape=shape) @ genres)
-    counts = np.asarray(csr_matrix((np.ones_like(rating), (user, movie)), shape=shape) @ genres)
-    return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0), counts
+    sums, counts = feature_sums(user, movie, rating, genres, int(user.max()) + 1 if n_users is None else n_users)
+    return ratio(sums, counts), counts
 
 
 def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptRatings, int]:
@@ -156,7 +144,8 @@ def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptR
     if frame.is_empty():
         raise DataError(
             f"expected users with at least {options.min_ratings} ratings within the dates, got none among "
-            f"{rated.height:,} ratings; lower --min-ratings or --after"
+            f"{rated.height:,} ratings; lower it, or take ratings from an earlier date on",
+            field="min_ratings",
         )
     users, user = _codes(frame["userId"])
     movies, movie = _codes(frame["movieId"])
@@ -165,7 +154,7 @@ def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptR
 
 
 def _latest(rated: pl.DataFrame) -> pl.DataFrame:
-    """One row a user and movie: the latest by timestamp, the later row where those tie; file order kept."""
+    """One row per user and movie: the latest by timestamp, the later row where those tie; file order kept."""
     import polars as pl
 
     key = (rated["userId"].cast(pl.Int64) * 2**31 + rated["movieId"]).to_numpy()
@@ -181,7 +170,7 @@ def _latest(rated: pl.DataFrame) -> pl.DataFrame:
     return rated.filter(pl.Series(kept))
 
 
-def _codes(ids: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _codes(ids: pl.Series) -> tuple[Codes, Codes]:
     """Distinct ids in order of appearance, and each row's index into them."""
     import polars as pl
 
@@ -190,24 +179,16 @@ def _codes(ids: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return distinct.to_numpy().astype(np.int64), codes.to_numpy()
 
 
-def _arms_are_users(kept: KeptRatings, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
+def _arms_are_users(kept: KeptRatings, genres: Floats, options: MovieLensOptions) -> ProfileDataset:
     """The paper's problem: which users for this movie? Rounds are movies' genre indicators."""
     means, counts = genre_means(kept.user, kept.movie, kept.rating, genres)
     rated = np.bincount(kept.movie, minlength=len(genres))
     usable = (genres.sum(1) > 0) & (rated >= (options.min_movie_ratings or 0))
     dealt = _dealt(usable, options.rounds, 1 if options.skip_rounds is None else options.skip_rounds)
-    return ProfileDataset(
-        name="movielens",
-        arms=means.astype(np.float32),
-        rounds=genres[dealt].astype(np.float32),
-        arm_ids=kept.users,
-        round_ids=kept.movies[dealt],
-        features=GENRES,
-        counts=counts.astype(np.float32),
-    )
+    return profile_dataset("movielens", GENRES, (kept.users, means), (kept.movies[dealt], genres[dealt]), counts)
 
 
-def _arms_are_movies(kept: KeptRatings, genres: NDArray[np.float64], options: MovieLensOptions) -> ProfileDataset:
+def _arms_are_movies(kept: KeptRatings, genres: Floats, options: MovieLensOptions) -> ProfileDataset:
     """The everyday problem: which movies for this user? Rounds are users' genre means.
 
     arms_{m,g} = 1[g in m] · (mean rating of m) / 5, so that arms ⊙ rounds lies in [0, 5] as in the paper.
@@ -218,22 +199,19 @@ def _arms_are_movies(kept: KeptRatings, genres: NDArray[np.float64], options: Mo
     enough = 20 if options.min_movie_ratings is None else options.min_movie_ratings
     offered = np.flatnonzero((genres.sum(1) > 0) & (rated >= enough))
     if offered.size == 0:
-        raise DataError(f"expected movies with at least {enough} ratings, got none; lower --min-movie-ratings")
+        raise DataError(
+            f"expected movies with at least {enough} ratings, got none; lower it", field="min_movie_ratings"
+        )
     dealt = _dealt(means.sum(1) > 0, options.rounds, options.skip_rounds or 0)
-    return ProfileDataset(
-        name="movielens",
-        arms=(genres * quality[:, None])[offered].astype(np.float32),
-        rounds=means[dealt].astype(np.float32),
-        arm_ids=kept.movies[offered],
-        round_ids=kept.users[dealt],
-        features=GENRES,
-        counts=(genres * rated[:, None])[offered].astype(np.float32),
-    )
+    arms, counts = ((genres * factor[:, None])[offered] for factor in (quality, rated))
+    return profile_dataset("movielens", GENRES, (kept.movies[offered], arms), (kept.users[dealt], means[dealt]), counts)
 
 
-def _dealt(usable: NDArray[np.bool_], rounds: int | None, skip: int) -> NDArray[np.int64]:
+def _dealt(usable: NDArray[np.bool_], rounds: int | None, skip: int) -> Codes:
     """Rows dealt as rounds: the list from index `skip` on, without those that ask for nothing."""
     rows = skip + np.flatnonzero(usable[skip:])
     if rows.size == 0:
-        raise DataError(f"expected rounds after the first {skip}, got none; keep more movies or lower --skip-rounds")
+        raise DataError(
+            f"expected rounds after the first {skip}, got none; keep more movies or lower it", field="skip_rounds"
+        )
     return rows[:rounds]

@@ -12,7 +12,7 @@ import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, decode, line_chunks
+from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, decode, line_chunks, parsed_chunks
 from neuclust.errors import ConfigError, DataError
 
 if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
@@ -69,13 +69,9 @@ def read_movies(file: RawFile, encoding: str, bad: BadRows) -> dict[int, str]:
 
 
 def read_ratings(
-    file: RawFile,
-    known: dict[int, str],
-    dates: tuple[int, int | None],
-    encoding: str,
-    bad: BadRows,
+    file: RawFile, known: dict[int, str], dates: tuple[int, int | None], encoding: str, bad: BadRows,
     progress: Progress | None = None,
-) -> tuple[pl.DataFrame, int]:
+) -> tuple[pl.DataFrame, int]:  # fmt: skip
     """Rows strictly between the two dates (in seconds), and how many good rows there were in all."""
     import polars as pl
 
@@ -85,12 +81,16 @@ def read_ratings(
     within = pl.col("timestamp") > after
     if before is not None:
         within &= pl.col("timestamp") < before
-    pieces, read = [_no_ratings()], 0
-    for chunk in line_chunks(file, progress=progress):
-        rows = _without_header(chunk, layout)
-        frame = _parse_fast(rows, layout, movies)
-        if frame is None:
-            frame = _parse_slowly(file, rows, layout, known, bad)
+    pieces, read = [_ratings([])], 0
+    chunks = (_without_header(chunk, layout) for chunk in line_chunks(file, progress=progress))
+    for frame in parsed_chunks(
+        file,
+        chunks,
+        lambda chunk: _parse_whole(chunk, layout, movies),
+        lambda _, line: _rating(_fields(line, layout, RATING_COLUMNS), known),
+        _ratings,
+        bad,
+    ):
         read += frame.height
         pieces.append(frame.filter(within))
     if read == 0:
@@ -98,14 +98,14 @@ def read_ratings(
     return pl.concat(pieces), read
 
 
-def _parse_fast(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFrame | None:
-    """All rows at once, or None where anything at all is off: the slow pass then says what and where."""
+def _parse_whole(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFrame | None:
+    """All rows at once, or None where anything at all is off."""
     import polars as pl
 
     if layout.separator == "::" and b"," in chunk.data:
         return None  # a comma would be taken for a separator below
     data = chunk.data.replace(b"::", b",") if layout.separator == "::" else chunk.data
-    schema = {name: _no_ratings().schema.get(name, pl.String) for name in layout.columns}
+    schema = {name: _ratings([]).schema.get(name, pl.String) for name in layout.columns}
     try:
         frame = pl.read_csv(io.BytesIO(data), has_header=False, schema=schema, quote_char=None).select(RATING_COLUMNS)
     except pl.exceptions.PolarsError:
@@ -119,17 +119,11 @@ def _parse_fast(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFram
     return frame if frame.select(fine.fill_null(False).all()).item() else None
 
 
-def _parse_slowly(file: RawFile, chunk: Chunk, layout: _Layout, known: dict[int, str], bad: BadRows) -> pl.DataFrame:
-    """Row by row, so that a bad one is met with its line number and what was wrong."""
+def _ratings(rows: list[tuple[object, ...]]) -> pl.DataFrame:
     import polars as pl
 
-    good: list[tuple[int, int, float, int]] = []
-    for number, line in chunk.lines():
-        try:
-            good.append(_rating(_fields(line, layout, RATING_COLUMNS), known))
-        except ValueError as error:
-            bad.report(file, number, str(error))
-    return pl.DataFrame(good, schema=_no_ratings().schema, orient="row")
+    types = {"userId": pl.Int32, "movieId": pl.Int32, "rating": pl.Float32, "timestamp": pl.Int64}
+    return pl.DataFrame(rows, schema=types, orient="row")
 
 
 def _rating(fields: dict[str, str], known: dict[int, str]) -> tuple[int, int, float, int]:
@@ -148,13 +142,13 @@ def _rating(fields: dict[str, str], known: dict[int, str]) -> tuple[int, int, fl
 
 
 def check_encoding(name: str) -> None:
-    """Refuse encodings nobody knows and those whose line end is not one byte."""
+    """Refuse unknown encodings and those whose line end is not one byte."""
     try:
         fits = name == "auto" or codecs.encode("\n", name) == b"\n"
     except LookupError:
         fits = False
     if not fits:
-        raise ConfigError(f"expected an encoding such as utf-8 or latin-1, got {name!r}")
+        raise ConfigError(f"expected an encoding such as utf-8 or latin-1, got {name!r}", field="encoding")
 
 
 def _layout(file: RawFile, wanted: tuple[str, ...], encoding: str) -> _Layout:
@@ -204,10 +198,3 @@ def _identifier(text: str, name: str) -> int:
 def _is_whole(text: str) -> bool:
     """Digits only: int() alone would also take 1_000 and ١٢."""
     return text.strip().isascii() and text.strip().isdigit() and len(text) < 19
-
-
-def _no_ratings() -> pl.DataFrame:
-    import polars as pl
-
-    types = {"userId": pl.Int32, "movieId": pl.Int32, "rating": pl.Float32, "timestamp": pl.Int64}
-    return pl.DataFrame(schema=types)

@@ -29,17 +29,9 @@ EXPANSION_SLACK = 512 * 2**20  # arrays that fit in here anyhow are harmless, ho
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _END, _LONGEST_END = b"PK\x05\x06", 2**16 + 22  # what a zip ends with, with the longest comment
 _DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    OSError,
-    NotImplementedError,
-    RuntimeError,
-    ValueError,
-    OverflowError,
-    MemoryError,
-)
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError,
+    OverflowError, MemoryError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +103,7 @@ def _wanted(
     missing = [name for name in required if f"{name}.npy" not in members]
     if missing:
         raise DataError(
-            f"{path}: expected arrays {', '.join(required)}; missing {', '.join(missing)}. "
-            "`neuclust data prepare` writes such files"
+            f"{path}: expected arrays {', '.join(required)}; missing {', '.join(missing)}; prepare the raw data anew"
         )
     wanted = tuple(name for name in (*required, *optional) if f"{name}.npy" in members)
     for name in wanted:

@@ -1,4 +1,4 @@
-"""Rounds that really happened: who was offered in each, and what each of them paid."""
+"""Recorded rounds: which arms each of them offered, and what each of these paid."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.data.options import refuse_where
 from neuclust.errors import DataError
 
 ARRAYS = ("offer_starts", "offer_arms", "offer_rewards")
@@ -53,7 +54,7 @@ def check_offers(offers: Offers, n_arms: int, n_rounds: int) -> None:
     starts, arms, rewards = offers.starts, offers.arms, offers.rewards
     if starts.shape != (n_rounds + 1,) or starts[0] != 0 or starts[-1] != len(arms):
         raise DataError(
-            f"offer_starts: expected {n_rounds + 1} numbers, one a round and the end, from 0 to {len(arms)}, "
+            f"offer_starts: expected {n_rounds + 1} numbers, one per round and the end, from 0 to {len(arms)}, "
             f"got {len(starts)} from {starts[0] if len(starts) else 'nothing'} to "
             f"{starts[-1] if len(starts) else 'nothing'}"
         )
@@ -71,11 +72,8 @@ def check_offers(offers: Offers, n_arms: int, n_rounds: int) -> None:
             f"got {arms[place + 1]} after {arms[place]}"
         )
     if rewards.shape != arms.shape:
-        raise DataError(f"offer_rewards: expected one reward an offered arm, {len(arms)}, got {len(rewards)}")
-    strange = (rewards != 0) & (rewards != 1)
-    if strange.any():
-        place = int(np.flatnonzero(strange)[0])
-        raise DataError(f"offer_rewards[{place}]: expected 0 or 1, got {rewards[place]}")
+        raise DataError(f"offer_rewards: expected one reward per offered arm, {len(arms)}, got {len(rewards)}")
+    refuse_where((rewards != 0) & (rewards != 1), "offer_rewards", rewards, "0 or 1")
 
 
 def check_offer_kinds(arrays: Mapping[str, _Described]) -> None:

@@ -11,12 +11,12 @@ import gzip
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, TypeVar, cast
 
 from neuclust.errors import ConfigError, DataError
 
@@ -25,17 +25,10 @@ MAX_LINE_BYTES = 16 * 2**20  # a longer "line" means a foreign or hostile file
 MAX_EXPANSION = 200  # csv and json shrink 3 to 10 times; a bomb about 1000 times
 EXPANSION_SLACK = 64 * 2**20  # small archives of repetitive text are harmless
 
-_DAMAGE = (
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    gzip.BadGzipFile,
-    zlib.error,
-    EOFError,
-    OSError,
-    RuntimeError,
-)
+_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OSError, RuntimeError)
 
 Progress = Callable[[int], None]  # takes how many raw bytes have been read so far
+Frame = TypeVar("Frame")  # a Polars frame, which is slow to import
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +104,10 @@ class BadRows:
         self.count += 1
         place = f"{file.label}:{line}: {sentence}"
         if self.count > self.allowed:
-            raise DataError(f"{place}; {self._advice()}")
+            which = f"this is bad row {self.count}, skip_bad is {self.allowed}" if self.allowed else "mend the row"
+            raise DataError(f"{place}; {which}, or raise skip_bad to go on past so many bad rows")
         if len(self.examples) < 5:
             self.examples.append(place)
-
-    def _advice(self) -> str:
-        if self.allowed:
-            return f"this is bad row {self.count}, --skip-bad allows {self.allowed}"
-        return "mend the row, or pass --skip-bad N to go on past up to N bad rows"
 
 
 def line_chunks(file: RawFile, chunk_bytes: int = CHUNK_BYTES, progress: Progress | None = None) -> Iterator[Chunk]:
@@ -156,16 +145,38 @@ def line_chunks(file: RawFile, chunk_bytes: int = CHUNK_BYTES, progress: Progres
             yield Chunk(line, rest)
 
 
+def parsed_chunks(
+    file: RawFile,
+    chunks: Iterable[Chunk],
+    whole: Callable[[Chunk], Frame | None],
+    row: Callable[[int, bytes], tuple[object, ...]],
+    frame_of: Callable[[list[tuple[object, ...]]], Frame],
+    bad: BadRows,
+) -> Iterator[Frame]:
+    """Chunks parsed at once by `whole`; one in which anything is off is read line by line by `row`.
+
+    `row` raises a ValueError that says what is wrong, which `bad` reports with the number of the line.
+    """
+    for chunk in chunks:
+        frame = whole(chunk)
+        if frame is None:
+            good = []
+            for number, line in chunk.lines():
+                try:
+                    good.append(row(number, line))
+                except ValueError as error:
+                    bad.report(file, number, str(error))
+            frame = frame_of(good)
+        yield frame
+
+
 def decode(line: bytes, encoding: str) -> str:
     """The line as text; raises ValueError with a sentence about the first byte that does not fit."""
     try:
         return line.decode(encoding)
     except UnicodeDecodeError as error:
-        byte = line[error.start]
-        raise ValueError(
-            f"expected {encoding} text, got byte 0x{byte:02x} at column {error.start + 1} "
-            "(--encoding names another encoding)"
-        ) from None
+        where = f"byte 0x{line[error.start]:02x} at column {error.start + 1}"
+        raise ValueError(f"expected {encoding} text, got {where}; is it another encoding?") from None
 
 
 def zip_member(path: Path, names: tuple[str, ...]) -> RawFile:

@@ -1,6 +1,6 @@
 """Real feedback from MovieLens: half of each user's ratings are the profile, the other half is played back.
 
-A round is a movie, its arms are the users who really rated it in the other half, and the reward is what that
+A round is a movie, its arms are the users who rated it in the other half, and the reward is what that
 rating says: 1 where it is at least the threshold. Nothing is simulated.
 """
 
@@ -10,19 +10,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.movielens import GENRES, KeptRatings, MovieLensOptions, MovieLensReport, genre_means, read_kept
 from neuclust.data.movielens_files import BEST_RATING, WORST_RATING
 from neuclust.data.offers import Offers
+from neuclust.data.options import Bools, Codes, Floats, check_choice, check_least, ratio
 from neuclust.data.raw import Progress, RawFile
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +33,12 @@ class ReplayOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.split not in ("random", "time"):
-            raise ConfigError(f"--split: expected random or time, got {self.split!r}")
-        if not (np.isfinite(self.shrink) and self.shrink >= 0):
-            raise ConfigError(f"--shrink: expected a number of ratings of 0 or more, got {self.shrink}")
+        check_choice(self, "split", "random", "time")
+        check_least(self, shrink=0, min_arms=1)
         if not WORST_RATING <= self.threshold <= BEST_RATING:
-            raise ConfigError(f"--threshold: expected {WORST_RATING} to {BEST_RATING} stars, got {self.threshold}")
-        if self.min_arms < 1:
-            raise ConfigError(f"--min-arms: expected at least 1 user a round, got {self.min_arms}")
+            raise ConfigError(
+                f"expected {WORST_RATING} to {BEST_RATING} stars, got {self.threshold}", field="threshold"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +61,8 @@ def prepare_replay(
     dealt, rows = _deal(kept, genres, first, options)
     users, offers = _recorded(kept, dealt, rows, options.threshold)
     profiles, counts = shrunk_profiles(kept, first, genres, options.shrink)
-    dataset = ProfileDataset(
-        name="replay",
-        arms=profiles[users].astype(np.float32),
-        rounds=genres[dealt].astype(np.float32),
-        arm_ids=kept.users[users],
-        round_ids=kept.movies[dealt],
-        features=GENRES,
-        counts=counts[users].astype(np.float32),
-        offers=offers,
-    )
+    arms, rounds = (kept.users[users], profiles[users]), (kept.movies[dealt], genres[dealt])
+    dataset = profile_dataset("replay", GENRES, arms, rounds, counts[users], offers)
     sizes = offers.sizes
     report = ReplayReport(
         reading=reading,
@@ -89,7 +75,7 @@ def prepare_replay(
 
 
 def profile_half(kept: KeptRatings, split: str, seed: int) -> Bools:
-    """Ratings that go into profiles, (n,): a coin each, or the earlier half of every user's (the odd one too)."""
+    """Ratings that go into profiles, (n,): by a coin per rating, or the earlier half of every user's (odd one too)."""
     if split == "random":
         return stream(seed, "replay split").random(len(kept.rating)) < 0.5
     order = np.lexsort((kept.timestamp, kept.user))  # stable: the same second keeps the order of the file
@@ -111,7 +97,7 @@ def shrunk_profiles(kept: KeptRatings, first: Bools, genres: Floats, shrink: flo
     own = np.bincount(user, rating, minlength=n) / np.maximum(rated, 1)
     behind = np.where(rated[:, None] > 0, counts + shrink, 0.0)
     sums = means * counts + shrink * own[:, None]
-    return np.divide(sums, behind, out=np.zeros_like(sums), where=behind > 0), behind
+    return ratio(sums, behind), behind
 
 
 def _deal(kept: KeptRatings, genres: Floats, first: Bools, options: ReplayOptions) -> tuple[Codes, Codes]:
@@ -126,7 +112,8 @@ def _deal(kept: KeptRatings, genres: Floats, first: Bools, options: ReplayOption
     if enough.size == 0:
         raise DataError(
             f"expected movies that at least {options.min_arms} users rated in the replay half, got at most "
-            f"{raters.max()} users a movie; lower --min-arms, or keep more ratings with --after and --min-ratings"
+            f"{raters.max()} users per movie; lower it, or keep more ratings: an earlier date, a lower min_ratings",
+            field="min_arms",
         )
     dealt = stream(options.seed, "replay rounds").permutation(enough)[: options.reading.rounds]
     return dealt, np.flatnonzero(replayed & np.isin(kept.movie, dealt))

@@ -6,7 +6,7 @@ Users come from a mixture. Each component draws, for a user and genre g,
     n ~ round(lognormal)       how many ratings stand behind the entry, 0 for the user's missing genres
     x = m + s ε √(κ (m − 0.5)(5 − m) / n), rounded to a sum of n half-star ratings, divided by n
 
-where s, one number a user, says how evenly the user rates. `movielens_twin.json` holds the statistics:
+where s, one number per user, says how evenly the user rates. `movielens_twin.json` holds the statistics:
 means and covariances over at least 20 users each, and how often movies carry which set of genres.
 `python -m tools.fit_movielens_twin` made it.
 """
@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
+from neuclust.data.options import Bools, Floats
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 
@@ -32,9 +33,6 @@ RATING_VARIANCE = 0.18  # κ: one rating has s.d. 0.9 around a liking of 3.5
 EVENNESS = 0.4  # s.d. of log s
 SLIP = 0.25  # share of a nearly perfect user's genres that are not exactly 5.0
 SMALLEST_CROWD = 5  # perfect users in any twin, so that a best slate of the paper's K exists in every round
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class GenreSets:
 
 @dataclass(frozen=True, slots=True)
 class TwinStatistics:
-    """Everything the twin knows of the real problem."""
+    """The statistics of the real problem that the twin is drawn from."""
 
     features: tuple[str, ...]
     users: int
@@ -81,15 +79,9 @@ def movielens_twin(n_users: int = 10168, n_rounds: int = 6000, seed: int = 0) ->
         )
     statistics = read_statistics(STATISTICS_FILE)
     profiles, counts = _users(statistics, n_users, stream(seed, "twin users"))
-    return ProfileDataset(
-        name="movielens-twin",
-        arms=profiles.astype(np.float32),
-        rounds=_movies(statistics, n_rounds, stream(seed, "twin movies")).astype(np.float32),
-        arm_ids=np.arange(1, n_users + 1),
-        round_ids=np.arange(1, n_rounds + 1),
-        features=statistics.features,
-        counts=counts.astype(np.float32),
-    )
+    movies = _movies(statistics, n_rounds, stream(seed, "twin movies"))
+    arms, rounds = (np.arange(1, n_users + 1), profiles), (np.arange(1, n_rounds + 1), movies)
+    return profile_dataset("movielens-twin", statistics.features, arms, rounds, counts)
 
 
 def draw_users(
@@ -186,25 +178,8 @@ def _shuffled(table: GenreSets, generator: np.random.Generator) -> Bools:
     return generator.permutation(np.repeat(table.sets, table.movies, axis=0), axis=0)
 
 
-def write_statistics(statistics: TwinStatistics, path: Path) -> None:
-    """One line a component; equal statistics give equal bytes."""
-    record = {
-        "features": list(statistics.features),
-        "users": statistics.users,
-        "perfect": statistics.perfect,
-        "nearly_perfect": statistics.nearly_perfect,
-        "missing_rates": _rounded(statistics.missing_rates),
-        "count_factor": _rounded(_packed(statistics.count_factor)),
-        "early_sets": _set_record(statistics.early_sets.sets, statistics.early_sets.movies),
-        "later_sets": _set_record(statistics.later_sets.sets, statistics.later_sets.movies),
-        "components": [_component_record(component) for component in statistics.components],
-    }
-    lines = [f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}" for key, value in record.items()]
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
 def read_statistics(path: Path) -> TwinStatistics:
-    """What `write_statistics` wrote."""
+    """Statistics as `tools.fit_movielens_twin` writes them: triangles packed row by row, sets as bits."""
     record = json.loads(path.read_text(encoding="utf-8"))
     d = len(record["features"])
     return TwinStatistics(
@@ -220,16 +195,6 @@ def read_statistics(path: Path) -> TwinStatistics:
     )
 
 
-def _component_record(component: Component) -> dict[str, Any]:
-    return {
-        "users": component.users,
-        "mean": _rounded(component.mean),
-        "factor": _rounded(_packed(component.factor)),
-        "log_counts": _rounded(component.log_counts),
-        "missing": _set_record(component.missing, component.missing_users),
-    }
-
-
 def _component(record: dict[str, Any], d: int) -> Component:
     missing, users = _sets(record["missing"], d)
     return Component(
@@ -242,24 +207,10 @@ def _component(record: dict[str, Any], d: int) -> Component:
     )
 
 
-def _rounded(values: Floats) -> list[float]:
-    return [round(float(value), 4) for value in values]
-
-
-def _packed(lower: Floats) -> Floats:
-    return lower[np.tril_indices(len(lower))]
-
-
 def _unpacked(values: Sequence[float], d: int) -> Floats:
     lower = np.zeros((d, d))
     lower[np.tril_indices(d)] = values
     return lower
-
-
-def _set_record(sets: Bools, counts: NDArray[np.int64]) -> list[list[int]]:
-    """[bits, count] a set; bit g is feature g."""
-    bits = sets @ (1 << np.arange(sets.shape[1], dtype=np.int64))
-    return sorted([int(mask), int(count)] for mask, count in zip(bits, counts, strict=True))
 
 
 def _sets(record: list[list[int]], d: int) -> tuple[Bools, NDArray[np.int64]]:

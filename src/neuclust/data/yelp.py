@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
+from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.data.yelp_files import Restaurant, read_restaurants, review_chunks
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,15 +33,9 @@ class YelpOptions:
     skip_bad: int = 0
 
     def __post_init__(self) -> None:
-        if self.user_vector not in ("fixed", "authors"):
-            raise ConfigError(f"expected user_vector to be fixed or authors, got {self.user_vector!r}")
-        if self.after is not None and self.before is not None and self.before <= self.after + 1:
-            raise ConfigError(f"expected --before later than --after, got {self.before} and {self.after}")
-        if (self.rounds is not None and self.rounds < 1) or self.skip_rounds < 0 or self.skip_bad < 0:
-            raise ConfigError(
-                f"expected rounds of 1 or more and skips of 0 or more, got {self.rounds}, "
-                f"{self.skip_rounds} and {self.skip_bad}"
-            )
+        check_choice(self, "user_vector", "fixed", "authors")
+        check_dates(self.after, self.before)
+        check_least(self, rounds=1, skip_rounds=0, skip_bad=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +56,10 @@ class YelpReport:
 class _Reviews:
     """Reviews of the users that are dealt, coded by position; `first_line` identifies a user."""
 
-    first_line: NDArray[np.int64]  # (U,)
-    user: NDArray[np.int64]  # (n,)
-    restaurant: NDArray[np.int64]  # (n,)
-    stars: NDArray[np.float64]  # (n,)
+    first_line: Codes  # (U,)
+    user: Codes  # (n,)
+    restaurant: Codes  # (n,)
+    stars: Floats  # (n,)
     read: int
 
 
@@ -80,15 +74,9 @@ def prepare_yelp(
     tastes = user_tastes(reviews, restaurants, contexts, terms, options.user_vector)
     dealt = np.flatnonzero(tastes.any(axis=1))
     if dealt.size == 0:
-        raise DataError("expected users with at least one kept term, got none; lower --min-term-weight")
-    dataset = ProfileDataset(
-        name="yelp",
-        arms=contexts.astype(np.float32),
-        rounds=tastes[dealt].astype(np.float32),
-        arm_ids=np.array([r.line for r in restaurants], dtype=np.int64),
-        round_ids=reviews.first_line[dealt],
-        features=terms,
-    )
+        raise DataError("expected users with at least one kept term, got none; lower it", field="min_term_weight")
+    lines = np.array([r.line for r in restaurants], dtype=np.int64)
+    dataset = profile_dataset("yelp", terms, (lines, contexts), (reviews.first_line[dealt], tastes[dealt]))
     report = YelpReport(
         businesses=len(every),
         restaurants=len(restaurants),
@@ -107,9 +95,7 @@ def document(categories: tuple[str, ...]) -> str:
     return " ".join(categories).replace("&", "")
 
 
-def category_contexts(
-    categories: list[tuple[str, ...]], min_term_weight: float
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def category_contexts(categories: list[tuple[str, ...]], min_term_weight: float) -> tuple[Floats, tuple[str, ...]]:
     """tf-idf of the categories, columns with Σ ≥ min_term_weight only, rows not normalised again: (N, d).
 
     idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms, tokens of two or more word
@@ -124,7 +110,8 @@ def category_contexts(
     if kept.size == 0:
         raise DataError(
             f"expected terms whose tf-idf sums to {min_term_weight:g} or more over {len(categories):,} "
-            f"restaurants, the largest sums to {summed.max():.1f}; lower --min-term-weight"
+            f"restaurants, the largest sums to {summed.max():.1f}; lower it",
+            field="min_term_weight",
         )
     names = vectorizer.get_feature_names_out()
     return weights[:, kept].toarray(), tuple(str(names[column]) for column in kept)
@@ -133,10 +120,10 @@ def category_contexts(
 def user_tastes(
     reviews: _Reviews,
     restaurants: list[Restaurant],
-    contexts: NDArray[np.float64],
+    contexts: Floats,
     terms: tuple[str, ...],
     kind: Literal["fixed", "authors"],
-) -> NDArray[np.float64]:
+) -> Floats:
     """What each user asks for, (U, d).
 
     fixed:   mean stars over the user's reviews of restaurants that carry the term (0 if none).
@@ -145,16 +132,11 @@ def user_tastes(
     """
     from scipy.sparse import csr_matrix
 
-    shape = (len(reviews.first_line), len(restaurants))
-    cells = (reviews.user, reviews.restaurant)
-    stars = csr_matrix((reviews.stars, cells), shape=shape)
+    users, given = len(reviews.first_line), (reviews.user, reviews.restaurant, reviews.stars)
     if kind == "authors":
-        number = np.bincount(reviews.user, minlength=shape[0])
-        return np.asarray((stars @ whole_category_matches(restaurants, terms)).toarray()) / number[:, None]
-    carries = csr_matrix(contexts > 0, dtype=np.float64)
-    sums = (stars @ carries).toarray()
-    counts = (csr_matrix((np.ones_like(reviews.stars), cells), shape=shape) @ carries).toarray()
-    return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+        sums, _ = feature_sums(*given, whole_category_matches(restaurants, terms), users)
+        return sums / np.bincount(reviews.user, minlength=users)[:, None]
+    return ratio(*feature_sums(*given, csr_matrix(contexts > 0, dtype=np.float64), users))
 
 
 def whole_category_matches(restaurants: list[Restaurant], terms: tuple[str, ...]) -> csr_matrix:

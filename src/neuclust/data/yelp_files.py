@@ -1,4 +1,4 @@
-"""Yelp's business and review files as published: one JSON object a line, read in chunks of bounded memory."""
+"""Yelp's business and review files as published: one JSON object per line, read in chunks of bounded memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, line_chunks
+from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, line_chunks, parsed_chunks
 from neuclust.errors import DataError
 
 if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
@@ -33,7 +33,7 @@ def read_restaurants(file: RawFile, cities: tuple[str, ...], bad: BadRows) -> tu
     wanted = {city.casefold() for city in cities}
     restaurants: list[Restaurant] = []
     every: set[str] = set()
-    for number, line in _lines(file):
+    for number, line in (numbered for chunk in line_chunks(file) for numbered in chunk.lines()):
         try:
             business, business_id, categories = _business(line)
             if business_id in every:
@@ -46,7 +46,7 @@ def read_restaurants(file: RawFile, cities: tuple[str, ...], bad: BadRows) -> tu
         if here and "Restaurants" in categories:
             restaurants.append(Restaurant(number, business_id, categories))
     if not every:
-        raise DataError(f"{file.label}:1: expected one business a line, the file is empty")
+        raise DataError(f"{file.label}:1: expected one business per line, the file is empty")
     if not restaurants:
         where = f" in {', '.join(cities)}" if cities else ""
         raise DataError(f"{file.label}: expected restaurants{where}, got none in {len(every):,} businesses")
@@ -61,18 +61,22 @@ def review_chunks(
 
     known = pl.Series(sorted(businesses), dtype=pl.String).implode()
     any_row = False
-    for chunk in line_chunks(file, progress=progress):
-        frame = _parse_fast(chunk, known)
-        if frame is None:
-            frame = _parse_slowly(file, chunk, businesses, bad)
+    for frame in parsed_chunks(
+        file,
+        line_chunks(file, progress=progress),
+        lambda chunk: _parse_whole(chunk, known),
+        lambda number, line: (number, *_review(line, businesses)),
+        lambda rows: _with_moments(pl.DataFrame(rows, schema={"line": pl.UInt32, **_raw_schema()}, orient="row")),
+        bad,
+    ):
         any_row |= frame.height > 0
         yield frame
     if not any_row:
-        raise DataError(f"{file.label}:1: expected one review a line, got none")
+        raise DataError(f"{file.label}:1: expected one review per line, got none")
 
 
-def _parse_fast(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
-    """All rows at once, or None where anything at all is off: the slow pass then says what and where."""
+def _parse_whole(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
+    """All rows at once, or None where anything at all is off."""
     import polars as pl
 
     try:
@@ -91,19 +95,6 @@ def _parse_fast(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
         & pl.col("business_id").is_in(known)
     )
     return frame if frame.select(fine.fill_null(False).all()).item() else None
-
-
-def _parse_slowly(file: RawFile, chunk: Chunk, businesses: frozenset[str], bad: BadRows) -> pl.DataFrame:
-    """Row by row, so that a bad one is met with its line number and what was wrong."""
-    import polars as pl
-
-    good: list[tuple[int, str, str, float, str]] = []
-    for number, line in chunk.lines():
-        try:
-            good.append((number, *_review(line, businesses)))
-        except ValueError as error:
-            bad.report(file, number, str(error))
-    return _with_moments(pl.DataFrame(good, schema={"line": pl.UInt32, **_raw_schema()}, orient="row"))
 
 
 def _with_moments(frame: pl.DataFrame) -> pl.DataFrame:
@@ -163,11 +154,6 @@ def _is_date(text: str) -> bool:
         except ValueError:
             continue
     return False
-
-
-def _lines(file: RawFile) -> Iterator[tuple[int, bytes]]:
-    for chunk in line_chunks(file):
-        yield from chunk.lines()
 
 
 def _raw_schema() -> dict[str, type[pl.DataType]]:

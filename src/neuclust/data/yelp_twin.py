@@ -16,22 +16,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.data.dataset import ProfileDataset
+from neuclust.data.dataset import ProfileDataset, profile_dataset
+from neuclust.data.options import Bools, Floats, ratio
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 
 STATISTICS = Path(__file__).with_name("yelp_twin.json")
 EVERYWHERE = "restaurants"  # the term every restaurant has
 YELP_ROUNDS = 1000  # users of the paper's problem
-OVERSAMPLING = 4  # candidates a restaurant, so that every number of terms is found often enough
+OVERSAMPLING = 4  # candidates per restaurant, so that every number of terms is found often enough
 SMALLEST_SLATE = 5  # at least so many restaurants list nothing but `Restaurants`, whatever the size
 UNLISTED_IDF = 8.5  # of a term too rare to be kept, about 20 in 40,000
 BLOCK = 16_384  # candidates drawn at once
-
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +43,13 @@ class YelpStatistics:
     only_restaurants: float  # share of restaurants with one kept term that list no other category at all
     fresh: float  # share of restaurants that do not repeat another's terms
     stars: Floats  # (5,) shares of 1 to 5
-    reviews: tuple[Floats, Floats]  # (percent, reviews a user), of users with five or more
+    reviews: tuple[Floats, Floats]  # (percent, reviews per user), of users with five or more
 
 
 def yelp_twin(
     n_restaurants: int = 52_268, n_terms: int = 171, n_rounds: int = YELP_ROUNDS, seed: int = 0
 ) -> ProfileDataset:
-    """Restaurants as tf-idf rows (N, d), users as mean stars a term (R, d); equal arguments, equal data."""
+    """Restaurants as tf-idf rows (N, d), users as mean stars per term (R, d); equal arguments, equal data."""
     statistics = load_statistics()
     _check_sizes(n_restaurants, n_terms, n_rounds, len(statistics.terms) + 1)
     carries = draw_terms(statistics, n_restaurants, seed)
@@ -60,14 +57,9 @@ def yelp_twin(
     contexts = tf_idf(carries, _unlisted(statistics, carries, seed))
     names = np.array([EVERYWHERE, *statistics.terms])[:n_terms]
     alphabetical = np.argsort(names)
-    return ProfileDataset(
-        name="yelp-twin",
-        arms=contexts[:, alphabetical].astype(np.float32),
-        rounds=rounds[:, alphabetical].astype(np.float32),
-        arm_ids=np.arange(n_restaurants, dtype=np.int64),
-        round_ids=np.arange(n_rounds, dtype=np.int64),
-        features=tuple(names[alphabetical].tolist()),
-    )
+    arms = (np.arange(n_restaurants, dtype=np.int64), contexts[:, alphabetical])
+    users = (np.arange(n_rounds, dtype=np.int64), rounds[:, alphabetical])
+    return profile_dataset("yelp-twin", names[alphabetical].tolist(), arms, users)
 
 
 def without_plain(dataset: ProfileDataset) -> ProfileDataset:
@@ -149,7 +141,7 @@ def complete(carries: Bools, implied: tuple[tuple[int, int], ...]) -> Bools:
 
 
 def tf_idf(carries: Bools, unlisted: Bools) -> Floats:
-    """idf = ln((1 + n) / (1 + df)) + 1 a carried term, rows of unit length over all terms, kept or not."""
+    """idf = ln((1 + n) / (1 + df)) + 1 per carried term, rows of unit length over all terms, kept or not."""
     n = len(carries)
     weights = carries * (np.log((1 + n) / (1 + carries.sum(0))) + 1)
     return np.asarray(weights / np.sqrt((weights**2).sum(1) + unlisted * UNLISTED_IDF**2)[:, None])
@@ -168,7 +160,7 @@ def draw_tastes(statistics: YelpStatistics, carries: Bools, n: int, seed: int) -
     starts = np.concatenate([[0], np.cumsum(numbers)[:-1]])
     counts = np.add.reduceat(reviewed, starts)
     sums = np.add.reduceat(reviewed * stars[:, None], starts)
-    return np.asarray(np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0))
+    return ratio(sums, counts)
 
 
 def nearest_correlation(matrix: Floats, steps: int, floor: float = 1e-4) -> Floats:

@@ -1,4 +1,4 @@
-"""How feedback travels: late, never, or with some of the arms' rewards missing."""
+"""When feedback arrives: late, never, or with some of the arms' rewards missing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from neuclust.randomness import stream
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A share `late` of the rounds is heard of `delay` rounds later, a share `lost` never; of the others' arms a
-    share `unseen` comes without its reward.
+    """Feedback of a share `late` of the rounds arrives `delay` rounds later, that of a share `lost` never; of the
+    others' arms a share `unseen` has no reward.
 
     Every draw depends on the seed, the round and the arm alone, so that all policies miss the same things.
     """

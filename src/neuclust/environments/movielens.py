@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.data.dataset import ProfileDataset
+from neuclust.environments.dealing import Arms, MeanRewards, Simulated, View
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.profiles import tanh_affinity
-from neuclust.environments.rewards import SlateReward
-from neuclust.environments.slates import MeanRewards, SlateEnvironment, View
-from neuclust.environments.synthetic import FLOOR, SPAN
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.environments.synthetic import FLOOR, SPAN, some_offered
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
 
@@ -32,34 +34,31 @@ IDEAL_SPREAD = 0.25  # s.d. of the ideal point around the users' mean, in s.d. o
 
 
 @dataclass(frozen=True, slots=True)
-class IdealPoint:
-    """μ = 0.05 + 0.9 exp(−mean_g (x_g − τ_g)² / (2 · 0.15²)) over the genres asked for: (n,)."""
+class HiddenTaste:
+    """μ of users for a movie, (n,), by a rule with one hidden vector."""
 
+    rule: Callable[[Tensor, Tensor, Tensor], Tensor]  # of profiles (n, d), query (d,) and the hidden vector
     profiles: Tensor  # (N, d)
-    ideal: Tensor  # (d,) τ
+    hidden: Tensor  # (d,)
 
     def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor:
         assert query is not None  # a movie always asks for something
-        profiles = self.profiles if positions is None else self.profiles[positions]
-        asked = torch.nonzero(query).flatten()
-        away = (profiles[:, asked] - self.ideal[asked]).square().mean(1)
-        return FLOOR + SPAN * torch.exp(-away / (2 * IDEAL_WIDTH**2))
+        return self.rule(self.profiles if positions is None else self.profiles[positions], query, self.hidden)
 
 
-@dataclass(frozen=True, slots=True)
-class SquaredTaste:
+def ideal_point(profiles: Tensor, query: Tensor, ideal: Tensor) -> Tensor:
+    """μ = 0.05 + 0.9 exp(−mean_g (x_g − τ_g)² / (2 · 0.15²)) over the genres asked for, τ the ideal: (n,)."""
+    asked = torch.nonzero(query).flatten()
+    away = (profiles[:, asked] - ideal[asked]).square().mean(1)
+    return FLOOR + SPAN * torch.exp(-away / (2 * IDEAL_WIDTH**2))
+
+
+def squared_taste(profiles: Tensor, query: Tensor, direction: Tensor) -> Tensor:
     """μ = 0.05 + 0.9 (x·θ)², x = z/‖z‖ and θ cut to the genres asked for and scaled to length 1: (n,)."""
-
-    profiles: Tensor  # (N, d)
-    direction: Tensor  # (d,) θ
-
-    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor:
-        assert query is not None  # a movie always asks for something
-        profiles = self.profiles if positions is None else self.profiles[positions]
-        contexts = unit_contexts(profiles, query) * query
-        direction = self.direction * (query != 0)
-        along: Tensor = contexts @ (direction / direction.norm())
-        return FLOOR + SPAN * along.square().clamp(max=1.0)
+    contexts = unit_contexts(profiles, query) * query
+    asked = direction * (query != 0)
+    along: Tensor = contexts @ (asked / asked.norm())
+    return FLOOR + SPAN * along.square().clamp(max=1.0)
 
 
 def unit_contexts(profiles: Tensor, query: Tensor | None) -> Tensor:
@@ -69,85 +68,42 @@ def unit_contexts(profiles: Tensor, query: Tensor | None) -> Tensor:
     return torch.where(lengths > 0, profiles / lengths.clamp(min=1e-12), 0.0)
 
 
-def ml_volatile(
-    dataset: ProfileDataset,
-    *,
-    slate_size: int = 5,
-    horizon: int = 500,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    arms_per_round: int | None = 500,
-) -> SlateEnvironment:
+def ml_volatile(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """The paper's truth where no user is good at everything: profiles x − mean + 3, μ = tanh(s/4) on them."""
+    spec = some_offered(spec, fields)
     users, present, mean, _ = varied_users(dataset)
     profiles = np.where(present, np.clip(dataset.arms[users] - mean + MIDDLE, 0.0, None), 0.0)
-    shown = torch.from_numpy(profiles)
-    return _environment(
-        "ml-volatile", dataset, users, shown, tanh_affinity(shown), slate_size, horizon, seed, reward, arms_per_round
-    )
+    arms = _arms(dataset, users, profiles)
+    return SlateEnvironment("ml-volatile", arms, _movies(dataset, tanh_affinity(arms.profiles), spec), spec)
 
 
-def ml_ideal(
-    dataset: ProfileDataset,
-    *,
-    slate_size: int = 5,
-    horizon: int = 500,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    arms_per_round: int | None = 500,
-) -> SlateEnvironment:
+def ml_ideal(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """Users are good near a hidden ideal point of standardised tastes, which no linear score can rank.
 
     μ = 0.05 + 0.9 exp(−mean_g (x_g − τ_g)² / (2 · 0.15²)) over the movie's genres, τ = the users' mean
     plus a quarter of their s.d. times a normal number, genre by genre.
     """
+    spec = some_offered(spec, fields)
     users, profiles = standardised_users(dataset)
-    noise = stream(seed, "ml-ideal truth").standard_normal(profiles.shape[1])
+    noise = stream(spec.seed, "ml-ideal truth").standard_normal(profiles.shape[1])
     ideal = profiles.mean(0) + IDEAL_SPREAD * profiles.std(0) * noise
-    shown = torch.from_numpy(profiles)
-    truth = IdealPoint(shown, torch.from_numpy(ideal))
-    return _environment("ml-ideal", dataset, users, shown, truth, slate_size, horizon, seed, reward, arms_per_round)
+    arms = _arms(dataset, users, profiles)
+    truth = HiddenTaste(ideal_point, arms.profiles, torch.from_numpy(ideal))
+    return SlateEnvironment("ml-ideal", arms, _movies(dataset, truth, spec), spec)
 
 
-def ml_quadratic(
-    dataset: ProfileDataset,
-    *,
-    slate_size: int = 5,
-    horizon: int = 500,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    arms_per_round: int | None = 500,
-) -> SlateEnvironment:
+def ml_quadratic(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """Users are good at both ends of a hidden axis of tastes: μ = 0.05 + 0.9 (x·θ)², x the context at length 1.
 
     Movies have at least two genres, since with one every context is 1 or −1. A round shows profiles
     scaled to a masked length of 1; the catalogue holds them unscaled.
     """
+    spec = some_offered(spec, fields)
     users, profiles = standardised_users(dataset)
-    direction = stream(seed, "ml-quadratic truth").standard_normal(profiles.shape[1])
-    shown = torch.from_numpy(profiles)
-    truth = SquaredTaste(shown, torch.from_numpy(direction / np.linalg.norm(direction)))
-    return _environment(
-        "ml-quadratic",
-        dataset,
-        users,
-        shown,
-        truth,
-        slate_size,
-        horizon,
-        seed,
-        reward,
-        arms_per_round,
-        fewest_genres=2,
-        view=unit_contexts,
-    )
-
-
-MOVIELENS_PROBLEMS: dict[str, Callable[..., SlateEnvironment]] = {
-    "ml-volatile": ml_volatile,
-    "ml-ideal": ml_ideal,
-    "ml-quadratic": ml_quadratic,
-}
+    direction = stream(spec.seed, "ml-quadratic truth").standard_normal(profiles.shape[1])
+    arms = _arms(dataset, users, profiles, unit_contexts)
+    truth = HiddenTaste(squared_taste, arms.profiles, torch.from_numpy(direction / np.linalg.norm(direction)))
+    return SlateEnvironment("ml-quadratic", arms, _movies(dataset, truth, spec, fewest_genres=2), spec)
 
 
 def varied_users(dataset: ProfileDataset) -> tuple[NDArray[np.int64], NDArray[np.bool_], Floats, Floats]:
@@ -184,30 +140,9 @@ def dealt_movies(dataset: ProfileDataset, horizon: int, seed: int, fewest_genres
     return drawn
 
 
-def _environment(
-    name: str,
-    dataset: ProfileDataset,
-    users: NDArray[np.int64],
-    profiles: Tensor,
-    truth: MeanRewards,
-    slate_size: int,
-    horizon: int,
-    seed: int,
-    reward: SlateReward | None,
-    arms_per_round: int | None,
-    fewest_genres: int = 1,
-    view: View | None = None,
-) -> SlateEnvironment:
-    return SlateEnvironment(
-        name=name,
-        profiles=profiles,
-        arm_ids=torch.tensor(dataset.arm_ids[users], dtype=torch.int64),
-        queries=torch.from_numpy(dealt_movies(dataset, horizon, seed, fewest_genres)),
-        means_of=truth,
-        slate_size=slate_size,
-        horizon=horizon,
-        seed=seed,
-        reward=reward,
-        arms_per_round=arms_per_round,
-        view=view,
-    )
+def _arms(dataset: ProfileDataset, users: NDArray[np.int64], profiles: Floats, view: View | None = None) -> Arms:
+    return Arms(torch.from_numpy(profiles), torch.tensor(dataset.arm_ids[users], dtype=torch.int64), view=view)
+
+
+def _movies(dataset: ProfileDataset, truth: MeanRewards, spec: ProblemSpec, fewest_genres: int = 1) -> Simulated:
+    return Simulated(truth, torch.from_numpy(dealt_movies(dataset, spec.horizon, spec.seed, fewest_genres)))

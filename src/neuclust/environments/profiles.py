@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,9 +12,10 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from neuclust.data.dataset import ProfileDataset
-from neuclust.environments.replay import replay_environment
-from neuclust.environments.rewards import SlateReward
-from neuclust.environments.slates import MeanRewards, SlateEnvironment
+from neuclust.environments.dealing import MeanRewards, Simulated
+from neuclust.environments.problem import ProblemSpec
+from neuclust.environments.replay import dataset_arms, replay_environment
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
 
@@ -76,43 +78,24 @@ def tanh_affinity(profiles: Tensor) -> MeanRewards:
     return SparseTanhAffinity.of(profiles) if sparse else TanhAffinity.of(profiles)
 
 
-def profile_environment(
-    dataset: ProfileDataset,
-    *,
-    slate_size: int = 5,
-    horizon: int | None = None,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    arms_per_round: int | None = None,
-    start_ratings: int | None = None,
-) -> SlateEnvironment:
-    """The paper's problem on a dataset; reward defaults to `threshold` at 80 %, horizon to all its rounds.
+def profile_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
+    """The paper's problem on a dataset, sized by `spec` or its fields; the horizon defaults to all its rounds.
 
     A dataset with offers is played back instead, as `replay_environment` does: what really happened is not simulated.
-    With `start_ratings` the agent sees profiles made of that many noisy ratings an arm, with their
+    With `start_ratings` the agent sees profiles made of that many noisy ratings per arm, with their
     `counts`, while the mean rewards stay those of the dataset's own profiles.
     """
+    spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
     if dataset.offers is not None:
-        _refuse_simulation(dataset, arms_per_round=arms_per_round, start_ratings=start_ratings)
-        return replay_environment(dataset, slate_size=slate_size, horizon=horizon, seed=seed, reward=reward)
+        _refuse_simulation(dataset, arms_per_round=spec.arms_per_round, start_ratings=spec.start_ratings)
+        return replay_environment(dataset, spec)
     check_affinity(dataset)
-    rounds = len(dataset.rounds) if horizon is None else horizon
     shown, counts = dataset.arms, dataset.counts
-    if start_ratings is not None:
-        shown, counts = start_profiles(dataset, start_ratings, rounds, seed)
-    return SlateEnvironment(
-        name=dataset.name,
-        profiles=torch.tensor(shown, dtype=torch.float64),
-        arm_ids=torch.tensor(dataset.arm_ids, dtype=torch.int64),
-        queries=torch.tensor(dataset.rounds, dtype=torch.float64),
-        means_of=tanh_affinity(torch.tensor(dataset.arms, dtype=torch.float64)),
-        slate_size=slate_size,
-        horizon=rounds,
-        seed=seed,
-        reward=reward,
-        arms_per_round=arms_per_round,
-        counts=None if counts is None else torch.tensor(counts, dtype=torch.float64),
-    )
+    if spec.start_ratings is not None:
+        shown, counts = start_profiles(dataset, spec.start_ratings, spec.horizon, spec.seed)
+    truth = tanh_affinity(torch.tensor(dataset.arms, dtype=torch.float64))
+    rounds = Simulated(truth, torch.tensor(dataset.rounds, dtype=torch.float64))
+    return SlateEnvironment(dataset.name, dataset_arms(dataset, shown, counts), rounds, spec)
 
 
 def check_affinity(dataset: ProfileDataset) -> None:
@@ -132,22 +115,23 @@ def _refuse_simulation(dataset: ProfileDataset, **options: int | None) -> None:
     for name, value in options.items():
         if value is not None:
             raise ConfigError(
-                f"{name}: expected none with {dataset.name}, which plays back recorded rewards of the arms that were "
-                f"really there, got {value}; drop it, or simulate rewards from the profiles of "
-                "dataclasses.replace(dataset, offers=None)"
+                f"expected none with {dataset.name}, which plays back recorded rewards of the arms that were really "
+                f"there, got {value}; drop it, or simulate rewards from the profiles of "
+                "dataclasses.replace(dataset, offers=None)",
+                field=name,
             )
 
 
 def start_profiles(
     dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings an arm.
+    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings per arm.
 
     A rating is the arm's mean over the query's features that it has, plus N(0, 0.9²), clipped to
     [0.5, 5] and rounded to half stars; queries come from the rounds after the horizon.
     """
     if n_ratings < 1:
-        raise ConfigError(f"start_ratings: expected at least 1 rating an arm, got {n_ratings}")
+        raise ConfigError(f"expected at least 1 rating per arm, got {n_ratings}", field="start_ratings")
     generator = stream(seed, "start ratings")
     later = dataset.rounds[horizon:]
     pool = (later if len(later) >= SMALLEST_POOL else dataset.rounds) != 0

@@ -1,4 +1,4 @@
-"""Real feedback as an environment: every round offers who was really there and pays what really happened.
+"""Real feedback as an environment: every round offers the arms that were really there and pays what really happened.
 
 There is no noise: an arm's mean reward is what it paid, 0 or 1, so the expected reward of a slate is the one it
 gets, the best slate is the best in hindsight, and clipped regret equals expected regret with a floor of 0.
@@ -7,6 +7,7 @@ gets, the best slate is the best in hindsight, and clipped regret equals expecte
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,10 +16,13 @@ from torch import Tensor
 
 from neuclust.data.dataset import ProfileDataset
 from neuclust.data.offers import Offers
-from neuclust.environments.rewards import SlateReward
+from neuclust.environments.dealing import Arms, Recorded
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
+
+Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,36 +37,24 @@ class PlayedBack:
         return torch.tensor(arms, dtype=torch.int64), torch.tensor(rewards, dtype=torch.float64)
 
 
-def replay_environment(
-    dataset: ProfileDataset,
-    *,
-    slate_size: int = 5,
-    horizon: int | None = None,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-) -> SlateEnvironment:
+def replay_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """The recorded rounds of a dataset, in an order dealt by the seed; a shorter horizon plays the first of them."""
+    spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
     if dataset.offers is None:
-        raise DataError(
-            f"{dataset.name}: expected recorded offers to play back, got a dataset without; "
-            "`neuclust data prepare replay` writes them"
-        )
+        raise DataError(f"{dataset.name}: expected recorded offers to play back, got a dataset without")
     smallest = int(dataset.offers.sizes.min())
-    if slate_size > smallest:
+    if spec.slate_size > smallest:
         raise ConfigError(
             f"{dataset.name}: expected a slate size from 1 to the {smallest} arms of the smallest round, "
-            f"got {slate_size}; prepare the replay with a larger --min-arms"
+            f"got {spec.slate_size}; prepare the replay with more arms per round"
         )
-    order = stream(seed, "replay order").permutation(len(dataset.rounds))
-    return SlateEnvironment(
-        name=dataset.name,
-        profiles=torch.tensor(dataset.arms, dtype=torch.float64),
-        arm_ids=torch.tensor(dataset.arm_ids, dtype=torch.int64),
-        queries=torch.tensor(dataset.rounds[order], dtype=torch.float64),
-        recorded=PlayedBack(dataset.offers, order),
-        slate_size=slate_size,
-        horizon=len(order) if horizon is None else horizon,
-        seed=seed,
-        reward=reward,
-        counts=None if dataset.counts is None else torch.tensor(dataset.counts, dtype=torch.float64),
-    )
+    order = stream(spec.seed, "replay order").permutation(len(dataset.rounds))
+    rounds = Recorded(PlayedBack(dataset.offers, order), torch.tensor(dataset.rounds[order], dtype=torch.float64))
+    return SlateEnvironment(dataset.name, dataset_arms(dataset, dataset.arms, dataset.counts), rounds, spec)
+
+
+def dataset_arms(dataset: ProfileDataset, profiles: Floats, counts: Floats | None) -> Arms:
+    """The arms of a dataset with these profiles and counts, (N, d) each."""
+    known = None if counts is None else torch.tensor(counts, dtype=torch.float64)
+    ids = torch.tensor(dataset.arm_ids, dtype=torch.int64)
+    return Arms(torch.tensor(profiles, dtype=torch.float64), ids, known)

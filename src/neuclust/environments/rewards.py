@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,7 +18,6 @@ from torch import Tensor
 from neuclust.errors import ConfigError
 from neuclust.kernels.poisson_binomial import pmf
 
-LARGEST_ENUMERATED_SLATE = 16  # 2^16 reward vectors are checked in well under a second
 TOLERANCE = 1e-9
 
 DEFAULT_FRACTION = 0.8  # the paper's
@@ -45,12 +44,7 @@ class SlateReward:
         """The values as a tensor, (K + 1,)."""
         return torch.tensor(self.values, dtype=torch.float64)
 
-    @cached_property
-    def _shortfall(self) -> Tensor:
-        """max(0, values[i] − values[j]), (K + 1, K + 1)."""
-        return (self.table[:, None] - self.table[None, :]).clamp(min=0.0)
-
-    def realised(self, arm_rewards: Tensor) -> float:
+    def realised(self, arm_rewards: Tensor, labels: Tensor | None = None) -> float:  # noqa: ARG002  # groups do not count
         """The slate's reward for arm rewards (K,) of 0 and 1; NaN where one was not observed."""
         rewarded = float(arm_rewards.sum())
         return math.nan if math.isnan(rewarded) else self.values[round(rewarded)]
@@ -59,18 +53,36 @@ class SlateReward:
         """u = Σ_j P(j of K) values[j] for independent arms with means (..., K) -> (...)."""
         return pmf(means) @ self.table.to(means.device)
 
-    def expected_clipped(self, best: Tensor, chosen: Tensor) -> float:
-        """E max(0, R* − R), R* and R from independent coins with means (K,); u*(1 − u) for 0/1 rewards."""
-        ideal, played = pmf(torch.stack([best, chosen]))
-        return self.clipped_between(ideal, played)
-
     def value_of(self, tally: Tensor) -> float:
         """Σ_j tally_j values[j] for a distribution (K + 1,) of the number of rewarded arms."""
         return float(tally @ self.table)
 
-    def clipped_between(self, ideal: Tensor, played: Tensor) -> float:
-        """E max(0, R* − R) from the two independent tallies, (K + 1,) each."""
-        return float(ideal @ self._shortfall @ played)
+    def outcomes(self, means: Tensor, labels: Tensor | None = None) -> Outcomes:  # noqa: ARG002
+        """The K + 1 values and the chance of each, for independent arms with means (K,)."""
+        return self.table, pmf(means)
+
+    def best(self, means: Tensor, labels: Tensor, arm_ids: Tensor) -> Tensor:  # noqa: ARG002
+        """The K positions with the largest means, since the table never falls."""
+        return top_by_mean(means, arm_ids, self.slate_size)
+
+    def seen(self, arm_rewards: Tensor) -> Tensor:
+        return arm_rewards
+
+
+Outcomes = tuple[Tensor, Tensor]  # what a slate can pay and with which chances, (V,) each
+
+
+def expected_clipped(best: Outcomes, played: Outcomes) -> float:
+    """E max(0, R* − R) of two independent rewards; u*(1 − u) for 0/1 rewards."""
+    return float(best[1] @ (best[0][:, None] - played[0][None, :]).clamp(min=0.0) @ played[1])
+
+
+def top_by_mean(means: Tensor, arm_ids: Tensor, size: int) -> Tensor:
+    """The `size` positions with the largest means, ordered by (−mean, arm id)."""
+    floor = torch.topk(means, size).values[-1]
+    rivals = torch.nonzero(means >= floor).flatten()
+    rivals = rivals[torch.argsort(arm_ids[rivals], stable=True)]
+    return rivals[torch.argsort(means[rivals], descending=True, stable=True)][:size]
 
 
 def threshold(slate_size: int, fraction: float = DEFAULT_FRACTION) -> SlateReward:
@@ -102,32 +114,8 @@ def from_table(values: Sequence[float]) -> SlateReward:
     return SlateReward("table:" + ",".join(f"{value:.12g}" for value in numbers), numbers)
 
 
-def from_function(function: Callable[[tuple[float, ...]], float], slate_size: int) -> SlateReward:
-    """The table of a function of the K arm rewards (0.0 or 1.0 each), checked on all 2^K vectors.
-
-    Refused unless symmetric, non-decreasing and finite: otherwise the best slate is not the top K.
-    """
-    if not 1 <= slate_size <= LARGEST_ENUMERATED_SLATE:
-        raise ConfigError(
-            f"slate reward function: expected K from 1 to {LARGEST_ENUMERATED_SLATE} (all 2^K cases are "
-            f"checked), got K = {slate_size}; give its K + 1 values with from_table instead"
-        )
-    name = getattr(function, "__name__", "function")
-    found: dict[int, float] = {}
-    for rewards in itertools.product((0.0, 1.0), repeat=slate_size):
-        value, rewarded = float(function(rewards)), int(sum(rewards))
-        if not math.isfinite(value):
-            raise ConfigError(f"slate reward {name}: expected finite values, got {value} for {rewards}")
-        if abs(found.setdefault(rewarded, value) - value) > TOLERANCE:
-            raise ConfigError(
-                f"slate reward {name}: expected one value for {rewarded} of {slate_size} rewarded arms, "
-                f"got {found[rewarded]:g} and {value:g}; only symmetric rewards have the top K as best slate"
-            )
-    return SlateReward(name, tuple(found[j] for j in range(slate_size + 1)))
-
-
 def parse_reward(text: str, slate_size: int) -> SlateReward:
-    """The reward a command line names: `threshold`, `threshold:0.6`, `mean`, `table:0,0,0.2,0.5,1,1`, ..."""
+    """The reward of a name: `threshold`, `threshold:0.6`, `mean`, `table:0,0,0.2,0.5,1,1`, ..."""
     kind, _, argument = text.strip().partition(":")
     plain = {"threshold": threshold, "mean": mean, "product": product, "at-least-one": at_least_one}
     if slate_size < 1:

@@ -1,4 +1,4 @@
-"""Slate rewards that are more than a count: who else is on the slate matters, or in which order.
+"""Slate rewards that are more than a count: the other arms of the slate matter, or their order.
 
 Each knows the distribution of what a slate pays and its best slate, exactly; the docstrings say why.
 """
@@ -14,8 +14,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from neuclust.environments.rewards import LARGEST_ENUMERATED_SLATE
+from neuclust.environments.rewards import Outcomes, top_by_mean
 from neuclust.errors import ConfigError
+
+LARGEST_ENUMERATED_SLATE = 16  # 2^16 reward vectors are enumerated in well under a second
 
 
 class StructuredReward(Protocol):
@@ -33,7 +35,7 @@ class StructuredReward(Protocol):
 
     def realised(self, arm_rewards: Tensor, labels: Tensor) -> float: ...
 
-    def outcomes(self, means: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]: ...
+    def outcomes(self, means: Tensor, labels: Tensor) -> Outcomes: ...
 
     def best(self, means: Tensor, labels: Tensor, arm_ids: Tensor) -> Tensor: ...
 
@@ -67,7 +69,7 @@ class DiminishingReturns:
     def realised(self, arm_rewards: Tensor, labels: Tensor) -> float:
         return float(self._values(arm_rewards.unsqueeze(0), labels)[0])
 
-    def outcomes(self, means: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def outcomes(self, means: Tensor, labels: Tensor) -> Outcomes:
         """All 2^K reward vectors of the K arms."""
         cases = _cases(self.slate_size)
         chances = torch.where(cases > 0, means, 1.0 - means).prod(1)
@@ -80,7 +82,7 @@ class DiminishingReturns:
         best, taken in that order their gains never rise, and groups do not influence each other: K times the
         largest gain is the optimum of such a sum.
         """
-        order = _by_mean(means, arm_ids)
+        order = top_by_mean(means, arm_ids, len(means))
         gains = torch.empty_like(means)
         for label in torch.unique(labels):
             members = order[labels[order] == label]
@@ -102,7 +104,7 @@ class DiminishingReturns:
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """R = δ^{j−1} where the first rewarded arm stands at place j, 0 without one; who comes after it is not seen.
+    """R = δ^{j−1} where the first rewarded arm stands at place j, 0 without one; later arms are not seen.
 
     A reader goes down the slate and leaves with the first arm that pays. The best slate is the K largest means in
     falling order: exchanging neighbours so that the larger mean comes first, or an arm for a better one, never
@@ -127,14 +129,14 @@ class Cascade:
         paid = torch.nonzero(arm_rewards).flatten()
         return float(self.patience ** int(paid[0])) if len(paid) else 0.0
 
-    def outcomes(self, means: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def outcomes(self, means: Tensor, labels: Tensor) -> Outcomes:  # noqa: ARG002
         missed = (1.0 - means).cumprod(0)
         first = means * torch.cat([missed.new_ones(1), missed[:-1]])
         values = self.patience ** torch.arange(self.slate_size, dtype=means.dtype)
         return torch.cat([values, values.new_zeros(1)]), torch.cat([first, missed[-1:]])
 
     def best(self, means: Tensor, labels: Tensor, arm_ids: Tensor) -> Tensor:  # noqa: ARG002
-        return _by_mean(means, arm_ids)[: self.slate_size]
+        return top_by_mean(means, arm_ids, self.slate_size)
 
     def seen(self, arm_rewards: Tensor) -> Tensor:
         """NaN after the first rewarded arm."""
@@ -148,9 +150,3 @@ RewardOf = Callable[[int], StructuredReward]
 @lru_cache(maxsize=4)
 def _cases(size: int) -> Tensor:
     return torch.tensor(list(itertools.product((0.0, 1.0), repeat=size)), dtype=torch.float64)
-
-
-def _by_mean(means: Tensor, arm_ids: Tensor) -> Tensor:
-    """All positions by (−mean, arm id)."""
-    by_id = torch.argsort(arm_ids, stable=True)
-    return by_id[torch.argsort(means[by_id], descending=True, stable=True)]

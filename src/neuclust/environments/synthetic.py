@@ -7,16 +7,18 @@ different seeds are different instances of the problem.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from neuclust.environments.dealing import Arms, Simulated
 from neuclust.environments.delivery import Delivery
-from neuclust.environments.rewards import SlateReward
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.structured import StructuredReward
 from neuclust.errors import ConfigError
@@ -25,6 +27,7 @@ from neuclust.randomness import stream
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
+OFFERED = 500  # arms per round by default
 FLOOR, SPAN = 0.05, 0.9  # every mean reward lies in [FLOOR, FLOOR + SPAN]
 CLUSTER_SPREAD = 0.5  # length of an arm's noise around its unit centre, before the arm is scaled to length 1
 LOWEST_HEIGHT, SECOND_HEIGHT = 0.2, 0.88  # of a cluster's best arms, as a share of the best cluster's
@@ -60,88 +63,77 @@ class FixedMeans:
 
 
 def clusters(
-    *,
-    slate_size: int = 5,
-    horizon: int = 500,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    n_arms: int = 5000,
-    dim: int = 20,
-    n_clusters: int = 20,
-    arms_per_round: int | None = 500,
-    name: str = "clusters",
-    structured: StructuredReward | None = None,
-    delivery: Delivery | None = None,
+    spec: ProblemSpec | None = None, *, n_arms: int = 5000, dim: int = 20, n_clusters: int = 20, **fields: Any
 ) -> SlateEnvironment:
     """True clusters on the unit sphere, in each another shape and height of the mean reward.
 
     μ = 0.05 + 0.9 · height_c · shape_c(v), v = the arm's coordinate along a hidden direction of its
     cluster (s.d. 1); shapes are logistic, cosine, notch and bump. One cluster has height 1, the
-    others 0.2 to 0.88, so that the best slate lies almost always inside one cluster. `structured` and
-    `delivery` make other problems of the same arms and truth, under a `name` of their own.
+    others 0.2 to 0.88, so that the best slate lies almost always inside one cluster.
     """
+    return clustered("clusters", some_offered(spec, fields), (n_arms, dim, n_clusters))
+
+
+def clustered(
+    name: str,
+    spec: ProblemSpec,
+    sizes: tuple[int, int, int] = (5000, 20, 20),
+    *,
+    pays: StructuredReward | None = None,
+    delivery: Delivery | None = None,
+) -> SlateEnvironment:
+    """The arms and the truth of `clusters` with (arms, dimensions, clusters), slate reward and delivery as given."""
+    n_arms, dim, n_clusters = sizes
     _check_sizes("clusters", n_arms, dim)
     if not 1 <= n_clusters <= n_arms:
         raise ConfigError(f"clusters: expected 1 to {n_arms} clusters, got {n_clusters}")
     arms, labels, centres = clustered_arms(n_arms, dim, n_clusters)
-    means = cluster_means(arms, labels, centres, stream(seed, "clusters truth"))
-    return SlateEnvironment(
-        name=name,
-        profiles=torch.from_numpy(arms),
-        arm_ids=torch.arange(len(arms)),
-        queries=None,
-        means_of=FixedMeans(torch.from_numpy(means)),
-        slate_size=slate_size,
-        horizon=horizon,
-        seed=seed,
-        reward=reward,
-        arms_per_round=arms_per_round,
-        true_labels=torch.from_numpy(labels),
-        structured=structured,
-        delivery=delivery,
-    )
+    means = cluster_means(arms, labels, centres, stream(spec.seed, "clusters truth"))
+    rounds = Simulated(FixedMeans(torch.from_numpy(means)))
+    return SlateEnvironment(name, Arms.numbered(arms, labels), rounds, spec, pays=pays, delivery=delivery)
 
 
-def bump(
-    *,
-    slate_size: int = 5,
-    horizon: int = 500,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    n_arms: int = 5000,
-    dim: int = 20,
-    arms_per_round: int | None = 500,
-) -> SlateEnvironment:
+def bump(spec: ProblemSpec | None = None, *, n_arms: int = 5000, dim: int = 20, **fields: Any) -> SlateEnvironment:
     """Unit vectors that are good near one hidden spot, which no linear score can find.
 
     μ = 0.05 + 0.9 exp(−((x·a − 0.2)² + (x·b + 0.2)²) / (2 · 0.13²)), a ⊥ b hidden unit vectors. Uniform play
-    loses about 465 in 500 rounds, a linear score about 390. A prototype had 439 and 336: 250 arms a round lower the
+    loses about 465 in 500 rounds, a linear score about 390. A prototype had 439 and 336: 250 arms per round lower the
     first to 440 but not the second, a and b at an angle lower both a little, so its definition is kept as it reads.
     """
-    _check_sizes("bump", n_arms, dim)
-    arms = unit_vectors(n_arms, dim, stream(0, "sphere arms"))
-    frame = np.linalg.qr(stream(seed, "bump truth").standard_normal((dim, 2)))[0]
-    along, across = arms @ frame[:, 0], arms @ frame[:, 1]
-    means = FLOOR + SPAN * np.exp(-((along - 0.2) ** 2 + (across + 0.2) ** 2) / (2 * 0.13**2))
-    return _environment("bump", arms, means, slate_size, horizon, seed, reward, arms_per_round)
+
+    def height(arms: Matrix, generator: np.random.Generator) -> Vector:
+        frame = np.linalg.qr(generator.standard_normal((dim, 2)))[0]
+        along, across = arms @ frame[:, 0], arms @ frame[:, 1]
+        heights: Vector = np.exp(-((along - 0.2) ** 2 + (across + 0.2) ** 2) / (2 * 0.13**2))
+        return heights
+
+    return _on_sphere("bump", (n_arms, dim), height, some_offered(spec, fields))
 
 
-def quadratic(
-    *,
-    slate_size: int = 5,
-    horizon: int = 500,
-    seed: int = 0,
-    reward: SlateReward | None = None,
-    n_arms: int = 5000,
-    dim: int = 20,
-    arms_per_round: int | None = 500,
-) -> SlateEnvironment:
+def quadratic(spec: ProblemSpec | None = None, *, n_arms: int = 5000, dim: int = 20, **fields: Any) -> SlateEnvironment:
     """Unit vectors that are good at both ends of a hidden axis: μ = 0.05 + 0.9 min(1, 2.5 (x·a)²)."""
-    _check_sizes("quadratic", n_arms, dim)
-    arms = unit_vectors(n_arms, dim, stream(0, "sphere arms"))
-    axis = unit_vectors(1, dim, stream(seed, "quadratic truth"))[0]
-    means = FLOOR + SPAN * np.minimum(1.0, 2.5 * (arms @ axis) ** 2)
-    return _environment("quadratic", arms, means, slate_size, horizon, seed, reward, arms_per_round)
+
+    def height(arms: Matrix, generator: np.random.Generator) -> Vector:
+        axis = unit_vectors(1, dim, generator)[0]
+        heights: Vector = np.minimum(1.0, 2.5 * (arms @ axis) ** 2)
+        return heights
+
+    return _on_sphere("quadratic", (n_arms, dim), height, some_offered(spec, fields))
+
+
+def some_offered(spec: ProblemSpec | None, fields: Mapping[str, Any]) -> ProblemSpec:
+    """The spec of a problem that offers 500 arms per round by default; None offers all."""
+    return ProblemSpec.of(spec, fields, arms_per_round=OFFERED)
+
+
+def _on_sphere(
+    name: str, sizes: tuple[int, int], height: Callable[[Matrix, np.random.Generator], Vector], spec: ProblemSpec
+) -> SlateEnvironment:
+    """Uniform unit vectors with μ = 0.05 + 0.9 height(x), the heights' hidden part drawn with the seed."""
+    _check_sizes(name, *sizes)
+    arms = unit_vectors(*sizes, stream(0, "sphere arms"))
+    means = FLOOR + SPAN * height(arms, stream(spec.seed, f"{name} truth"))
+    return SlateEnvironment(name, Arms.numbered(arms), Simulated(FixedMeans(torch.from_numpy(means))), spec)
 
 
 def unit_vectors(n: int, dim: int, generator: np.random.Generator) -> Matrix:
@@ -181,27 +173,3 @@ def _scaled_to_unit(rows: Matrix) -> Matrix:
 def _check_sizes(name: str, n_arms: int, dim: int) -> None:
     if n_arms < 1 or dim < 2:
         raise ConfigError(f"{name}: expected at least 1 arm and 2 dimensions, got {n_arms} arms, {dim} dimensions")
-
-
-def _environment(
-    name: str,
-    arms: Matrix,
-    means: Vector,
-    slate_size: int,
-    horizon: int,
-    seed: int,
-    reward: SlateReward | None,
-    arms_per_round: int | None,
-) -> SlateEnvironment:
-    return SlateEnvironment(
-        name=name,
-        profiles=torch.from_numpy(arms),
-        arm_ids=torch.arange(len(arms)),
-        queries=None,
-        means_of=FixedMeans(torch.from_numpy(means)),
-        slate_size=slate_size,
-        horizon=horizon,
-        seed=seed,
-        reward=reward,
-        arms_per_round=arms_per_round,
-    )

@@ -1,14 +1,16 @@
-"""The policies that meet on a problem: name, preset and settings, as a command line or a file names them."""
+"""Policies that are compared on a problem: name, preset and settings, parsed from text."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neuclust.core import Policy
+from neuclust.environments.problem import HasArms
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.registry import build_policy, policy_config
+from neuclust.registry import build_policy, policy_config, split_name
 from neuclust.slates.clustering import ClusteringConfig
 
 
@@ -35,11 +37,12 @@ class Contestant:
     def check(self, environment: SlateEnvironment) -> None:
         """Refuse what cannot work on this problem, without building anything."""
         clustering = self.clustering
-        arms = environment.n_arms
+        arms = len(environment.arm_ids) if isinstance(environment, HasArms) else math.inf
         if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
             raise ConfigError(
                 f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
-                f"{arms} arms; lower --clusters"
+                f"{arms} arms; ask for fewer",
+                field="clusters",
             )
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:
@@ -65,12 +68,12 @@ def parse_contestants(
     A setting with a policy's name before the dot is for that policy alone; any other is for all of them.
     """
     pairs = [_split_setting(text) for text in settings]
-    policies = {name.partition(":")[0] for name in names}
-    contestants = []
-    for name in names:
-        policy, _, own_preset = name.partition(":")
-        chosen = _settings_of(policy, pairs, policies)
-        contestants.append(Contestant(policy, own_preset or preset, clusters, chosen))
+    split = [split_name(name) for name in names]
+    policies = [policy for policy, _ in split]
+    contestants = [
+        Contestant(policy, own_preset or preset, clusters, _settings_of(policy, pairs, policies))
+        for policy, own_preset in split
+    ]
     _refuse_twins(contestants)
     return tuple(contestants)
 
@@ -78,20 +81,19 @@ def parse_contestants(
 def _split_setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"--set: expected key=value, got {text!r}; write for example --set gamma=0.5")
+        raise ConfigError(f"expected key=value, got {text!r}; write for example gamma=0.5", field="settings")
     return key.strip(), value.strip()
 
 
-def _settings_of(policy: str, pairs: Sequence[tuple[str, str]], policies: set[str]) -> dict[str, str]:
+def _settings_of(policy: str, pairs: Sequence[tuple[str, str]], policies: Sequence[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for key, value in pairs:
-        owner, dot, rest = key.partition(".")
-        addressed = bool(dot) and owner in policies
-        if addressed and owner != policy:
+        owner = next((each for each in policies if key.startswith(f"{each}.")), None)
+        if owner not in (None, policy):
             continue
-        name = rest if addressed else key
+        name = key if owner is None else key.removeprefix(f"{owner}.")
         if name in chosen:
-            raise ConfigError(f"--set: expected each key once, got {name} twice for {policy}; keep one of them")
+            raise ConfigError(f"expected each key once, got {name} twice for {policy}; keep one", field="settings")
         chosen[name] = value
     return chosen
 
@@ -100,4 +102,4 @@ def _refuse_twins(contestants: Sequence[Contestant]) -> None:
     titles = [contestant.title for contestant in contestants]
     twice = sorted({title for title in titles if titles.count(title) > 1})
     if twice:
-        raise ConfigError(f"--policy: expected each policy and preset once, got {twice[0]} twice; name it once")
+        raise ConfigError(f"expected each policy and preset once, got {twice[0]} twice; name it once", field="policy")

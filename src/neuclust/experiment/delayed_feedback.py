@@ -1,26 +1,30 @@
-"""Feedback on its way: what was played waits here until the round that brings its feedback is over."""
+"""Feedback that arrives after its round: the updates a policy has still to make."""
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from neuclust.core import Feedback, Round, Slate
 
-Parcel = tuple[Round, Slate, Feedback]
+Update = tuple[Round, Slate, Feedback]
 
 
 @dataclass(slots=True)
-class Mail:
-    """Parcels by the round that brings them; those of one round come in the order they were sent."""
+class DelayedFeedback:
+    """Pending updates by the round whose end brings them; those due in one round come in the order of play."""
 
-    _waiting: dict[int, list[Parcel]] = field(default_factory=dict)
+    _pending: list[tuple[int, int, Update]] = field(default_factory=list)  # a heap of (due round, order, update)
+    _added: int = 0
 
-    def send(self, parcel: Parcel, arrival: int | None) -> None:
-        """Take a parcel that arrives at the end of round `arrival`; None: never."""
-        if arrival is not None:
-            self._waiting.setdefault(arrival, []).append(parcel)
+    def add(self, update: Update, due: int | None) -> None:
+        """Keep an update until the end of round `due`; None: its feedback never arrives."""
+        if due is not None:
+            heapq.heappush(self._pending, (due, self._added, update))
+            self._added += 1
 
-    def delivered(self, t: int) -> Iterator[Parcel]:
-        """What the end of round t brings."""
-        yield from self._waiting.pop(t, [])
+    def due(self, t: int) -> Iterator[Update]:
+        """Take out the updates that the end of round t brings."""
+        while self._pending and self._pending[0][0] <= t:
+            yield heapq.heappop(self._pending)[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,7 @@ class RunRecord:
     select_seconds: float
     update_seconds: float
     curve: Curve  # (t, expected regret so far)
-    # Below: beyond the stable contract, with values a foreign writer may leave out.
+    # Below: beyond the stable contract, with values another writer may leave out.
     expected_reward: float = 0.0
     realised_regret: float = 0.0
     mean_gap: float = 0.0
@@ -51,7 +51,7 @@ class RunRecord:
     settings: Mapping[str, str] = field(default_factory=dict)
     problem: Mapping[str, str | int | None] = field(default_factory=dict)
     version: str = ""
-    rewards: str = ""  # whose were played: built-in, simulated or replayed; empty where nobody said
+    rewards: str = ""  # their source: built-in, simulated or replayed; empty where it is unknown
     arm_successes: float = 0.0  # the sum of the arm rewards that were seen
 
     def to_json(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ REQUIRED = tuple(
 
 
 def runs_document(records: Sequence[RunRecord]) -> str:
-    """The JSON text of a results file: `{"schema": 1, "runs": [...]}`, one run a line."""
+    """The JSON text of a results file: `{"schema": 1, "runs": [...]}`, one run per line."""
     rows = ",\n".join(json.dumps(record.to_json(), ensure_ascii=False, allow_nan=False) for record in records)
     return f'{{"schema": {SCHEMA}, "runs": [\n{rows}\n]}}\n'
 
@@ -85,14 +85,13 @@ def read_runs(path: Path) -> list[RunRecord]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(
-            f"{path}: expected a results file, could not read it ({error.strerror}); `neuclust run --out` and "
-            "`neuclust sweep` make folders of results"
+            f"{path}: expected a results file, could not read it ({error.strerror}); name a folder or file of results"
         ) from None
     except ValueError as error:
         raise DataError(f"{path}: expected results as JSON, got something else ({error})") from None
     if not isinstance(document, dict) or not isinstance(document.get("runs"), list):
         raise DataError(
-            f'{path}: expected {{"schema": {SCHEMA}, "runs": [...]}}; `neuclust run --json` writes such files'
+            f'{path}: expected {{"schema": {SCHEMA}, "runs": [...]}}, got another document; name a file of results'
         )
     if document.get("schema") != SCHEMA:
         raise DataError(
@@ -105,72 +104,53 @@ def record_from_json(row: object, where: str) -> RunRecord:
     """What `RunRecord.to_json` wrote, checked; `where` stands in the refusal."""
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object, got {type(row).__name__}")
-    known = {column.name: _READERS[str(column.type)] for column in fields(RunRecord)}
     missing = [name for name in REQUIRED if name not in row]
     if missing:
         raise DataError(f"{where}: expected the keys of a run, missing {', '.join(missing)}")
-    return RunRecord(**{key: known[key](row[key], f"{where}, {key}") for key in known if key in row})
+    values = {
+        column.name: _value(column, row[column.name], where) for column in fields(RunRecord) if column.name in row
+    }
+    return RunRecord(**values)
 
 
-def _refuse(where: str, expected: str, value: object) -> DataError:
-    return DataError(f"{where}: expected {expected}, got {value!r}")
+def _value(column: Field[Any], value: object, where: str) -> Any:
+    expected, fits, kept = _KINDS[str(column.type)]
+    if not fits(value):
+        raise DataError(f"{where}, {column.name}: expected {expected}, got {value!r}")
+    return kept(value)
 
 
-def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise _refuse(where, "text", value)
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_curve(value: object) -> bool:
+    pairs: list[Any] = value if isinstance(value, list) and all(isinstance(pair, list) for pair in value) else [[]]
+    return all(len(pair) == 2 and _is_whole(pair[0]) and _is_number(pair[1]) for pair in pairs)
+
+
+def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _whole(value: object, where: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise _refuse(where, "a whole number", value)
-    return value
-
-
-def _number(value: object, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise _refuse(where, "a finite number", value)
-    return float(value)
-
-
-def _flag(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise _refuse(where, "true or false", value)
-    return value
-
-
-def _optional_whole(value: object, where: str) -> int | None:
-    return None if value is None else _whole(value, where)
-
-
-def _mapping(value: object, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _refuse(where, "an object", value)
-    return value
-
-
-def _curve(value: object, where: str) -> Curve:
-    if not isinstance(value, list) or any(not isinstance(point, list) or len(point) != 2 for point in value):
-        raise _refuse(where, "a list of [round, number] pairs", value)
-    return tuple((_whole(t, where), _number(y, where)) for t, y in value)
-
-
-def _choices(value: object, where: str) -> Choices:
-    if not isinstance(value, list):
-        raise _refuse(where, "a list of cluster numbers", value)
-    return tuple(_whole(number, where) for number in value)
-
-
-# By the annotation of a column of RunRecord, so that a new column is checked without a second list.
-_READERS: dict[str, Callable[[object, str], Any]] = {
-    "str": _text,
-    "int": _whole,
-    "float": _number,
-    "bool": _flag,
-    "int | None": _optional_whole,
-    "Curve": _curve,
-    "Choices": _choices,
-    "Mapping[str, str]": _mapping,
-    "Mapping[str, str | int | None]": _mapping,
+# By the annotation of a column of RunRecord: what is expected, the check, and how the value is kept. A new column is
+# checked without a second list.
+_KINDS: dict[str, tuple[str, Callable[[object], bool], Callable[[Any], Any]]] = {
+    "str": ("text", lambda value: isinstance(value, str), _as_it_is),
+    "int": ("a whole number", _is_whole, _as_it_is),
+    "float": ("a finite number", _is_number, float),
+    "bool": ("true or false", lambda value: isinstance(value, bool), _as_it_is),
+    "int | None": ("a whole number", lambda value: value is None or _is_whole(value), _as_it_is),
+    "Curve": ("a list of [round, number] pairs", _is_curve, lambda pairs: tuple((t, float(y)) for t, y in pairs)),
+    "Choices": (
+        "a list of cluster numbers",
+        lambda value: isinstance(value, list) and all(map(_is_whole, value)),
+        tuple,
+    ),
+    "Mapping[str, str]": ("an object", lambda value: isinstance(value, dict), _as_it_is),
+    "Mapping[str, str | int | None]": ("an object", lambda value: isinstance(value, dict), _as_it_is),
 }

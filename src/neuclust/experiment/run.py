@@ -1,4 +1,4 @@
-"""The loop: a policy selects, the environment pays, the policy updates, the score is written down."""
+"""The loop of a run: a policy selects, the environment pays, the policy updates, the score is added up."""
 
 from __future__ import annotations
 
@@ -6,25 +6,16 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import TypedDict, Unpack
 
 from neuclust import __version__
-from neuclust.core import Environment, Feedback, Policy, Round, Slate
-from neuclust.environments.slates import RoundScore
+from neuclust.core import Environment, Policy
+from neuclust.environments.problem import RoundScore, arrival, scored
 from neuclust.errors import ConfigError, StateError
-from neuclust.experiment.delayed_feedback import Mail
+from neuclust.experiment.delayed_feedback import DelayedFeedback
 from neuclust.experiment.records import RunRecord
 
 CURVE_POINTS = 200
-
-
-class ScoredEnvironment(Environment, Protocol):
-    """An environment that can also say how good a played round was."""
-
-    name: str
-    slate_size: int
-
-    def score(self, round: Round, slate: Slate, feedback: Feedback) -> RoundScore: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +37,21 @@ class Tally:
 
     rounds_asked: int
     rounds: int = 0
+    curve: list[tuple[int, float]] = field(default_factory=list)  # of the expected regret
+    reward_curve: list[tuple[int, float]] = field(default_factory=list)  # of the expected reward
+    chosen_clusters: list[int] = field(default_factory=list)
     expected_regret: float = 0.0
     clipped_regret: float = 0.0
     expected_clipped_regret: float = 0.0
     clipped_floor: float = 0.0
-    successes: float = 0.0
-    best_expected: float = 0.0
-    expected_reward: float = 0.0
     realised_regret: float = 0.0
-    mean_gap: float = 0.0
+    expected_reward: float = 0.0
+    best_expected: float = 0.0
+    successes: float = 0.0
     arm_successes: float = 0.0
+    mean_gap: float = 0.0
     select_seconds: float = 0.0
     update_seconds: float = 0.0
-    curve: list[tuple[int, float]] = field(default_factory=list)
-    reward_curve: list[tuple[int, float]] = field(default_factory=list)
-    chosen_clusters: list[int] = field(default_factory=list)
 
     def add(self, score: RoundScore) -> None:
         """Count one more round."""
@@ -91,26 +82,26 @@ def is_curve_point(t: int, rounds: int) -> bool:
     return t * CURVE_POINTS // rounds > (t - 1) * CURVE_POINTS // rounds
 
 
+class Hooks(TypedDict, total=False):
+    """What may watch or end a run: `on_round` gets the sums after every round; where `stop` returns true before a
+    round, the run ends there and its record says `interrupted`."""
+
+    on_round: Callable[[Tally], None] | None
+    stop: Callable[[], bool] | None
+
+
 def run(
-    policy: Policy,
-    environment: ScoredEnvironment,
-    rounds: int,
-    seed: int,
-    *,
-    label: RunLabel,
-    on_round: Callable[[Tally], None] | None = None,
-    stop: Callable[[], bool] | None = None,
+    policy: Policy, environment: Environment, rounds: int, seed: int, *, label: RunLabel, **hooks: Unpack[Hooks]
 ) -> RunRecord:
     """Play `rounds` rounds and return their record.
 
-    Feedback reaches the policy at the end of its own round, or where the environment has an `arrival`, of the round
-    that says. `on_round` sees the sums after every round; where `stop` answers true before a round, the run ends
-    there and its record says `interrupted`. `seed` is only written down: policy and environment have theirs.
+    Feedback reaches the policy at the end of its own round or, where the environment has an `arrival`, of the round
+    that it names. `seed` is only written down: policy and environment have theirs.
     """
     if not 1 <= rounds <= environment.horizon:
         raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
-    tally, mail, began = Tally(rounds), Mail(), perf_counter()
-    arrival = getattr(environment, "arrival", _at_once)
+    on_round, stop = hooks.get("on_round"), hooks.get("stop")
+    tally, pending, began = Tally(rounds), DelayedFeedback(), perf_counter()
     for t in range(1, rounds + 1):
         if stop is not None and stop():
             break
@@ -120,12 +111,12 @@ def run(
         selected = perf_counter()
         feedback = environment.play(round, slate)
         paid = perf_counter()
-        mail.send((round, slate, feedback), arrival(round.t))
-        for parcel in mail.delivered(round.t):
-            policy.update(*parcel)
+        pending.add((round, slate, feedback), arrival(environment, round.t))
+        for update in pending.due(round.t):
+            policy.update(*update)
         tally.update_seconds += perf_counter() - paid
         tally.select_seconds += selected - asked
-        tally.add(environment.score(round, slate, feedback))
+        tally.add(scored(environment, round, slate, feedback))
         tally.arm_successes += float(feedback.arm_rewards.nansum())
         if slate.cluster is not None:
             tally.chosen_clusters.append(slate.cluster)
@@ -136,12 +127,8 @@ def run(
     return make_record(tally, environment, label, seed, perf_counter() - began, failed)
 
 
-def _at_once(t: int) -> int:
-    return t
-
-
 def make_record(
-    tally: Tally, environment: ScoredEnvironment, label: RunLabel, seed: int, seconds: float, failed: int
+    tally: Tally, environment: Environment, label: RunLabel, seed: int, seconds: float, failed: int
 ) -> RunRecord:
     """What a run's sums say, under its label."""
     row = asdict(label) | asdict(tally)

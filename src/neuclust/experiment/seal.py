@@ -2,8 +2,8 @@
 
     PAR1 | pages | neuclust-sha256:<64 hexadecimal digits> | footer | length of the footer | PAR1
 
-Readers of Parquet find the footer from the end and the pages from the offsets in it, so the line between them disturbs
-nobody. The sum runs over everything but itself, and over whatever else is said to belong to the file.
+Readers of Parquet find the footer from the end and the pages from the offsets in it, so the line between them does not
+disturb them. The sum runs over everything but itself, and over whatever else is said to belong to the file.
 """
 
 from __future__ import annotations

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from neuclust.configuration import resolve
-from neuclust.environments.catalogue import ENVIRONMENTS, takes_data
+from neuclust.environments.catalogue import takes_data
 from neuclust.environments.rewards import parse_reward
-from neuclust.errors import ConfigError, NeuclustError, one_of, suggestion
+from neuclust.errors import ConfigError, NeuclustError, one_of
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Plan, Problem, make_plan
+from neuclust.experiment.problem import OpenProblem, Problem, open_problem
 from neuclust.experiment.toml_lines import TomlPlaces
 from neuclust.registry import policy_config
 
@@ -23,23 +23,18 @@ TOP = ("name", "rounds", "slate_size", "seeds", "environment", "policy")
 ENVIRONMENT = ("env", "data", "slate_size", "rounds", "slate_reward", "arms_per_round", "start_ratings")
 POLICY = ("policy", "preset", "clusters", "settings", "grid")
 _NAME = re.compile(r"\w[\w.-]*")
-_OPTION_PREFIX = re.compile(r"^--[\w-]+(?: [\w.-]+)?: ")  # of messages worded for the command line
 
 
 @dataclass(frozen=True, slots=True)
 class SweepSpec:
-    """Every contestant meets every seed of every problem; `rounds` are those each problem is played."""
+    """Contestants × seeds × problems; `rounds` is the number played on each problem."""
 
     name: str
     problems: tuple[Problem, ...]
     rounds: tuple[int, ...]
     contestants: tuple[Contestant, ...]
     seeds: tuple[int, ...]
-    rewards: tuple[str, ...] = ()  # whose are played on each problem, where the files were opened
-
-    @property
-    def size(self) -> int:
-        return len(self.problems) * len(self.contestants) * len(self.seeds)
+    rewards: tuple[str, ...] = ()  # the source of each problem's rewards, where the files were opened
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +86,8 @@ def read_spec(file: Path) -> SweepSpec:
     fields = [(table, contestant) for table in policies for contestant in _contestants(table)]
     _refuse_twins(environments, problems)
     _refuse_twins([table for table, _ in fields], [contestant for _, contestant in fields])
-    plans = [_try(table, problem, fields, seeds) for table, problem in zip(environments, problems, strict=True)]
-    rounds, rewards = tuple(plan.rounds for plan in plans), tuple(plan.rewards for plan in plans)
+    tried = [_try(table, problem, fields, seeds[0]) for table, problem in zip(environments, problems, strict=True)]
+    rounds, rewards = tuple(opened.rounds for opened in tried), tuple(opened.rewards for opened in tried)
     return SweepSpec(name, problems, rounds, tuple(contestant for _, contestant in fields), seeds, rewards)
 
 
@@ -137,8 +132,6 @@ def _problem(top: _Table, table: _Table) -> Problem:
     env, data = table.text("env"), table.text("data")
     if (env is None) == (data is None) and not takes_data(env or ""):
         table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
-    if env is not None and env not in ENVIRONMENTS:
-        table.refuse(f"env: no built-in problem {env!r}; {suggestion(env, ENVIRONMENTS)}", "env")
     path = None if data is None else (table.places.file.parent / data).absolute()
     slate_size = table.whole("slate_size", top.whole("slate_size", 5)) or 5
     reward = table.text("slate_reward")
@@ -146,7 +139,7 @@ def _problem(top: _Table, table: _Table) -> Problem:
         try:
             parse_reward(reward, slate_size)
         except ConfigError as error:
-            table.refuse(_plain(error), "slate_reward")
+            table.refuse(error.message, "slate_reward")
     chosen = {} if env is None else {"env": env}
     return Problem(
         **chosen,
@@ -194,7 +187,7 @@ def _settle(table: _Table, contestant: Contestant, *keys: str) -> None:
     try:
         policy_config(contestant.policy, contestant.preset, contestant.clusters, contestant.settings)
     except ConfigError as error:
-        table.refuse(f"{keys[-1]}: {_plain(error)}", *keys)
+        table.refuse(f"{keys[-1]}: {error.message}", *keys)
 
 
 def _flat(table: _Table, key: str) -> Iterator[tuple[str, Any]]:
@@ -240,7 +233,7 @@ def _refuse_overlap(table: _Table, plain: Contestant, settings: Mapping[str, str
             try:
                 full = resolve(config, name)
             except ConfigError as error:
-                table.refuse(f"{name}: {_plain(error)}", part, name)
+                table.refuse(f"{name}: {error.message}", part, name)
             if full in seen:
                 table.refuse(f"expected each setting once, got {full} as {seen[full]} and {name}", part, name)
             seen[full] = name
@@ -253,21 +246,17 @@ def _refuse_twins(tables: Sequence[_Table], entries: Sequence[object]) -> None:
             table.refuse(f"expected each {table.name} once, got the one of line {line} again")
 
 
-def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seeds: tuple[int, ...]) -> Plan:
-    """Open the problem and build every contestant on it; answers the plan without contestants."""
+def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seed: int) -> OpenProblem:
+    """Open the problem and build every contestant on it."""
     try:
-        plan = make_plan(problem, (), seeds[:1])
+        opened = open_problem(problem)
+        environment = opened.environment(seed)
     except NeuclustError as error:
-        table.refuse(_plain(error), "data" if problem.data else "env")
-    environment = plan.environment(seeds[0])
+        table.refuse(error.message, "data" if problem.data else "env")
     for owner, contestant in fields:
         try:
             contestant.check(environment)
-            contestant.build(environment, seeds[0])
+            contestant.build(environment, seed)
         except NeuclustError as error:
-            owner.refuse(f"on {problem.name}: {_plain(error)}")
-    return plan
-
-
-def _plain(error: NeuclustError) -> str:
-    return _OPTION_PREFIX.sub("", str(error))
+            owner.refuse(f"on {problem.name}: {error.message}")
+    return opened

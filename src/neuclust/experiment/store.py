@@ -1,4 +1,4 @@
-"""A folder of records that survives anything: one Parquet file a run, its curve beside it, written whole.
+"""A folder of records that survives kills and damage: one Parquet file per run, its curve beside it, written whole.
 
     DIR/store.json              format and the version that made it
     DIR/runs/KEY.parquet        one row: every number of the run, settings and problem as JSON text
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MARK = "store.json"
-RUNS = "runs.json"  # what `neuclust run --out` writes instead of a store
+RUNS = "runs.json"  # records of one command in one file, instead of a store
 ROOMS = ("runs", "curves", "clusters")
 BAD = "bad"
 _BESIDE = ("curve", "reward_curve", "chosen_clusters")  # not columns of the table of runs
@@ -47,7 +47,7 @@ def open_store(folder: Path, make: bool = False) -> None:
     if not mark.exists():
         if not make:
             raise DataError(
-                f"{folder}: expected a folder of records ({MARK} inside), found none; `neuclust sweep` makes it"
+                f"{folder}: expected a folder of records ({MARK} inside), found none; name another, or make one"
             )
         if folder.exists() and (not folder.is_dir() or _holds_files(folder)):
             raise DataError(
@@ -81,7 +81,7 @@ def _make_rooms(folder: Path) -> None:
 
 
 def sweep_out_scratch(folder: Path) -> None:
-    """Remove what a killed writer left half written; only for whoever holds the folder alone."""
+    """Remove what a killed writer left half written; only for the process that holds the lock of the folder."""
     for place in (folder, *(folder / name for name in ROOMS)):
         for pattern in (".*.scratch", f".{MARK}.*"):
             for file in place.glob(pattern):
@@ -114,7 +114,7 @@ def set_aside(folder: Path, keys: Iterable[str]) -> dict[str, str]:
     for key in sorted(present(folder).intersection(keys)):
         wrong = flaw(folder, key)
         if wrong is not None:
-            for room in ROOMS:  # `runs` first: whoever is killed in between finds a run that does not count
+            for room in ROOMS:  # `runs` first: after a kill in between the run does not count
                 _move_aside(folder, room, key)
             said[key] = f"{_bad(folder, key, wrong)}; its files are now in {folder / BAD} and the run is played again"
     return said
@@ -154,7 +154,7 @@ def read_store(
 ) -> dict[str, RunRecord]:
     """Records by key (of `keys`, where given), in order of environment, policy, preset and seed.
 
-    A bad one is refused, or told to `on_bad` in a sentence and left out.
+    A bad one is refused, or passed to `on_bad` in a sentence and left out.
     """
     open_store(folder)
     records: dict[str, RunRecord] = {}
@@ -178,10 +178,7 @@ def read_records(path: Path, *, on_bad: Callable[[str], None] | None = None) -> 
     if (path / MARK).exists():
         return read_store(path, on_bad=on_bad)
     if path.is_dir() and not (path / RUNS).exists():
-        raise DataError(
-            f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; "
-            "`neuclust run --out` and `neuclust sweep` make such folders"
-        )
+        raise DataError(f"{path}: expected a folder of records ({MARK} or {RUNS} inside), found neither; name another")
     found = read_runs(path / RUNS if path.is_dir() else path)
     return {f"run {place}": record for place, record in enumerate(found, start=1)}
 
@@ -190,7 +187,7 @@ def _row(record: RunRecord) -> dict[str, Any]:
     row = {entry.name: getattr(record, entry.name) for entry in fields(record) if entry.name not in _BESIDE}
     for name in _AS_JSON:
         row[name] = json.dumps(dict(row[name]), sort_keys=True)
-    # one column type in every file, whoever made the record: readers take all files as one table
+    # one column type in every file: readers take all files as one table
     row["clusters"] = -1 if row["clusters"] is None else row["clusters"]
     numbers = {entry.name for entry in fields(record) if entry.type == "float"}
     return {name: float(value) if name in numbers else value for name, value in row.items()}

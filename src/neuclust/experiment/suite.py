@@ -17,7 +17,7 @@ from neuclust.environments.catalogue import REPLAY_ADVICE
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, one_of
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import DEFAULT_ENV, Problem, open_problem
+from neuclust.experiment.problem import DEFAULT_ENV, Problem, open_problem
 from neuclust.experiment.spec import SweepSpec
 from neuclust.registry import build_policy
 
@@ -42,7 +42,7 @@ class SuiteProblem:
         """Ready to be played, on the files at hand."""
         data = {"none": None, "movielens": inputs.movielens, "replay": inputs.replay}[self.source]
         if self.source == "replay" and data is None:
-            raise ConfigError(REPLAY_ADVICE)
+            raise ConfigError(REPLAY_ADVICE, field="environment")
         env = DEFAULT_ENV if self.source == "replay" else self.env
         return Problem(env=env, data=data, slate_size=self.slate_size, rounds=rounds or self.rounds)
 
@@ -57,7 +57,7 @@ class SuiteProblem:
         found = SuiteInputs() if inputs is None else inputs
         if data is not None and self.source != "none":
             found = replace(found, **{self.source: Path(f"{data.name}.npz")})
-        return open_problem(self.problem(found, horizon), data)[0](seed)
+        return open_problem(self.problem(found, horizon), data).environment(seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class SuiteInputs:
 SUITE: tuple[SuiteProblem, ...] = (
     SuiteProblem(
         "ml-paper",
-        "Who spends rounds exploring where one linear score and one static slate are optimal.",
+        "Policies that explore needlessly where one linear score and one static slate are optimal.",
         "ml-paper",
         rounds=200,
         source="movielens",
@@ -104,7 +104,11 @@ SUITE: tuple[SuiteProblem, ...] = (
     SuiteProblem("missing", "Policies that learn from fragments from those that need whole feedback.", "missing"),
     SuiteProblem("turnover", "What is learned of contexts from what is learned of single arms.", "turnover"),
     SuiteProblem(
-        "many-arms", "Who finds the best few of 100,000, and how long a round takes.", "many-arms", 200, heavy=True
+        "many-arms",
+        "Policies that find the best few of 100,000 arms, and the time per round.",
+        "many-arms",
+        200,
+        heavy=True,
     ),
     SuiteProblem("long-slate", "Slates of 20: no single cluster can fill one.", "long-slate", slate_size=20),
 )
@@ -117,7 +121,9 @@ def find_inputs(folder: Path | None, replay: Path | None = None) -> SuiteInputs:
     if place is None:
         return SuiteInputs(None, replay)
     if not place.is_dir():
-        raise ConfigError(f"--data: expected a folder with {MOVIELENS_FILE} or {RAW_FOLDER}, got {place}; name another")
+        raise ConfigError(
+            f"expected a folder with {MOVIELENS_FILE} or {RAW_FOLDER}, got {place}; name another", field="data"
+        )
     file = place / MOVIELENS_FILE
     return SuiteInputs(file.absolute() if file.is_file() else None, replay)
 
@@ -127,7 +133,7 @@ def chosen_problems(names: Sequence[str], inputs: SuiteInputs) -> tuple[SuitePro
     known = {problem.name: problem for problem in SUITE}
     for name in names:
         if name not in known:
-            raise ConfigError(f"--problem: {one_of(name, known)}")
+            raise ConfigError(one_of(name, known), field="problem")
     found = tuple(known[name] for name in names) or SUITE
     return tuple(problem for problem in found if problem.source != "replay" or inputs.replay is not None)
 
@@ -165,7 +171,7 @@ class References:
 
 
 def references(environment: SlateEnvironment, rounds: int, clusters: int = 15) -> References:
-    """What those who know the truth, and one who knows nothing, would get in the first `rounds` rounds."""
+    """Regrets of policies that know the truth, and of uniform slates, in the first `rounds` rounds."""
     named = {"top_k": "oracle", "cluster": "cluster-oracle", "uniform": "uniform"}
     policies = {
         key: build_policy(name, environment=environment, seed=environment.seed, clusters=clusters)
@@ -188,5 +194,5 @@ def references(environment: SlateEnvironment, rounds: int, clusters: int = 15) -
 
 
 def _static_slate(environment: SlateEnvironment, round: Round, averages: Tensor) -> Slate:
-    positions = environment.best_of(averages, environment.labels(round), round.arm_ids)
+    positions = environment.pays.best(averages, environment.labels(round), round.arm_ids)
     return Slate(positions, averages[positions], averages.new_zeros(len(positions)))

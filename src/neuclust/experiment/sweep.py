@@ -1,4 +1,4 @@
-"""A sweep: play what a folder does not hold yet, write each record down as it comes, forget nothing, repeat nothing.
+"""A sweep: play the runs a folder lacks and write each record as it ends.
 
 DIR/runs, curves, clusters   the records (see `store`)
 DIR/bad                      records that turned out to be damaged and were played again
@@ -9,21 +9,19 @@ DIR/.lock                    held by the one sweep that works on the folder
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
-from neuclust.errors import ConfigError, DataError, not_written, why_not_written
-from neuclust.experiment.engines.engine import Engine, Failure, Outcome, Watch
-from neuclust.experiment.records import RunRecord
-from neuclust.experiment.store import flaw, open_store, present, set_aside, sweep_out_scratch, write_run
-from neuclust.experiment.tasks import Task, configuration
-from neuclust.files import write_text
+from neuclust.errors import ConfigError, why_not_written
+from neuclust.experiment.engines.engine import Engine, Outcome, Watch
+from neuclust.experiment.sinks import FAILURES, StoreSink, folder_errors
+from neuclust.experiment.store import flaw, open_store, present, set_aside, sweep_out_scratch
+from neuclust.experiment.tasks import Task
 
-FAILURES = "failures"
 LOCK = ".lock"
 
 
@@ -34,7 +32,18 @@ class Standing:
     held: tuple[Task, ...]
     failed: tuple[Task, ...]
     missing: tuple[Task, ...]
+    folder: Path
     others: int = 0  # of other settings, or of another version of the code
+
+    @property
+    def total(self) -> int:
+        return len(self.held) + len(self.failed) + len(self.missing)
+
+
+class SweepWatch(Watch, Protocol):
+    """A `Watch` that also sees how far the folder was at the beginning."""
+
+    def begin(self, before: Standing, todo: Sequence[Task]) -> None: ...
 
 
 def standing(folder: Path, tasks: Sequence[Task]) -> Standing:
@@ -47,47 +56,40 @@ def standing(folder: Path, tasks: Sequence[Task]) -> Standing:
         tuple(task for task in tasks if task.key in held),
         tuple(task for task in tasks if task.key in failed),
         tuple(task for task in tasks if task.key not in held | failed),
+        folder,
         len(there - keys),
     )
 
 
 def sweep(
-    folder: Path,
-    tasks: Sequence[Task],
-    engine: Engine,
-    watch: Watch,
-    *,
-    retry_failed: bool = False,
-    on_bad: Callable[[str], None] | None = None,
-    on_begin: Callable[[Standing], None] | None = None,
-    on_end: Callable[[Outcome], None] | None = None,
+    folder: Path, tasks: Sequence[Task], engine: Engine, watch: SweepWatch, *, retry_failed: bool = False
 ) -> Standing:
-    """Play the tasks the folder lacks, keep every outcome at once, and answer how far the folder is then.
-
-    `on_bad` hears of every damaged record that was set aside, in a sentence, `on_begin` how far the folder was
-    before, `on_end` every outcome after it was written.
-    """
-    _make(folder)
+    """Play the tasks the folder lacks, write every outcome as it comes, and return how far the folder is then."""
+    try:
+        open_store(folder, make=True)
+    except OSError as error:
+        reason, advice = why_not_written(error, folder)
+        raise ConfigError(
+            f"expected a folder that can be written, got {folder} ({reason}); {advice}", field="out"
+        ) from None
     with locked(folder):
         sweep_out_scratch(folder)
         for sentence in _set_aside(folder, tasks):
-            if on_bad is not None:
-                on_bad(sentence)
-        before = standing(folder, tasks)
-        if on_begin is not None:
-            on_begin(before)
+            watch.say(sentence)
+        before, sink = standing(folder, tasks), StoreSink(folder)
         todo = before.missing + (before.failed if retry_failed else ())
+        watch.begin(before, todo)
         with closing(_iterate(engine, todo, watch)) as outcomes:
             for outcome in outcomes:
-                _keep(folder, outcome)
-                if on_end is not None:
-                    on_end(outcome)
+                sink(outcome)
+                if not outcome.interrupted:
+                    watch.ended(outcome)
         return standing(folder, tasks)
 
 
 def _set_aside(folder: Path, tasks: Sequence[Task]) -> list[str]:
     """Make damaged records missing; a note of a failure beside one is older than the record, and goes."""
-    with _said_why(folder):
+    with folder_errors(folder):
         bad = set_aside(folder, (task.key for task in tasks))
         for key in bad:
             (folder / FAILURES / f"{key}.json").unlink(missing_ok=True)
@@ -99,26 +101,19 @@ def _iterate(engine: Engine, tasks: Sequence[Task], watch: Watch) -> Generator[O
         yield from engine(tasks, watch)
 
 
-def _make(folder: Path) -> None:
-    try:
-        open_store(folder, make=True)
-    except OSError as error:
-        raise ConfigError(not_written(folder, error, "--out", "folder")) from None
-
-
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a folder alone; the lock goes with the process, however that ends."""
+    """Exclusive use of a folder; the lock goes with the process, however that ends."""
     with _opened(folder / LOCK) as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
             raise ConfigError(
-                f"{folder}: expected a folder nobody works on, but another sweep (process {owner}) does; wait for it, "
-                "or name another folder with --out"
+                f"{folder}: expected a folder no other process works on, but another sweep (process {owner}) does; "
+                "wait for it, or name another folder"
             ) from None
-        with _said_why(folder):
+        with folder_errors(folder):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
@@ -126,39 +121,9 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _opened(file: Path) -> Iterator[int]:
-    with _said_why(file.parent):
+    with folder_errors(file.parent):
         handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         yield handle
     finally:
         os.close(handle)
-
-
-def _keep(folder: Path, outcome: Outcome) -> None:
-    task, result = outcome.task, outcome.result
-    failure = folder / FAILURES / f"{task.key}.json"
-    with _said_why(folder):
-        if isinstance(result, RunRecord):
-            write_run(folder, task.key, result)
-            failure.unlink(missing_ok=True)
-        else:
-            failure.parent.mkdir(exist_ok=True)
-            write_text(failure, _failure_document(task, result))
-
-
-def _failure_document(task: Task, failure: Failure) -> str:
-    config = configuration(task.problem, task.content, task.contestant, task.seed, task.rounds)
-    row = {"run": task.title, "error": failure.error, "traceback": failure.traceback, "config": config}
-    return json.dumps({"key": task.key, **row}, indent=2, ensure_ascii=False) + "\n"
-
-
-@contextmanager
-def _said_why(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason, advice = why_not_written(error, folder)
-        raise DataError(
-            f"{folder}: expected a folder that takes another record, could not write it ({reason}); {advice}. The "
-            "finished runs are kept, and the same command takes up the rest"
-        ) from None

@@ -1,31 +1,34 @@
-"""One run of a sweep as data: what it is, the key that names it, and how it is played."""
+"""One run as data: a contestant, a problem and a seed; the key that names it, and how it is played."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import neuclust
+from neuclust.core import Policy
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import DataError
-from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, open_problem, reward_source
+from neuclust.experiment.contestants import Contestant, parse_contestants
+from neuclust.experiment.held_out import LaterRounds, Part, split_problem
+from neuclust.experiment.problem import DEFAULT_ENV, OpenProblem, Problem, open_problem
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel, Tally, run
 from neuclust.experiment.spec import SweepSpec
-from neuclust.registry import policy_config
+from neuclust.registry import policy_config, source_hash
 
 KEY_LETTERS = 32
 # Sources that decide a run's numbers; words and pictures around them may change without making records old.
 _DECIDING = (
     "*.py",
     "kernels",
+    "presets",
     "models",
     "slates",
     "policies",
@@ -33,13 +36,16 @@ _DECIDING = (
     "data",
     "experiment/run.py",
     "experiment/delayed_feedback.py",
-    "experiment/plan.py",
+    "experiment/problem.py",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One contestant on one problem with one seed; `content` is the hash of the problem's file, if it has one."""
+    """One contestant on one problem with one seed; `content` is the hash of the problem's file, if it has one.
+
+    `part` None plays the problem as it is; tuning plays its development rounds or the rounds it reports.
+    """
 
     key: str
     problem: Problem
@@ -47,6 +53,7 @@ class Task:
     contestant: Contestant
     seed: int
     rounds: int
+    part: Part | None = None
 
     @property
     def title(self) -> str:
@@ -57,45 +64,85 @@ class Task:
         return f"{who} on {self.problem.name}, seed {self.seed}"
 
 
+def tasks(
+    policies: Sequence[str],
+    env: str | Problem = DEFAULT_ENV,
+    *,
+    seeds: Iterable[int] = (0,),
+    rounds: int | None = None,
+    settings: Sequence[str] = (),
+) -> tuple[Task, ...]:
+    """The runs of policies (`NAME` or `NAME:PRESET`) on a problem, for every seed.
+
+    `env` is a built-in problem, or a `Problem` with a file and options. `settings` are `key=value`, or
+    `NAME.key=value` for one policy. Names, settings and problem are checked before anything runs.
+    """
+    problem = env if isinstance(env, Problem) else Problem(env)
+    if rounds is not None:
+        problem = replace(problem, rounds=rounds)
+    return make_tasks(problem, parse_contestants(policies, settings=settings), tuple(seeds))
+
+
+def make_tasks(problem: Problem, contestants: Sequence[Contestant], seeds: Sequence[int]) -> tuple[Task, ...]:
+    """Every contestant with every seed, after each was built once: what cannot be played is refused here."""
+    content = content_of(problem)
+    rounds = _opened(problem, content, None).rounds
+    first = _environment(problem, content, None, seeds[0])
+    for contestant in contestants:
+        contestant.check(first)
+        contestant.build(first, seeds[0])
+    return tasks_of(SweepSpec("", (problem,), (rounds,), tuple(contestants), tuple(seeds)))
+
+
 def tasks_of(spec: SweepSpec) -> tuple[Task, ...]:
     """Every run of a sweep, seed by seed, so that a sweep cut short still holds paired runs.
 
     Contestants that come to the same configuration, such as a default and the same value written out, play once.
     """
-    found: dict[str, Task] = {}
-    for task in _tasks(spec):
-        found.setdefault(task.key, task)
-    return tuple(found.values())
-
-
-def _tasks(spec: SweepSpec) -> Iterator[Task]:
-    code = code_version()
-    contents = {problem: None if problem.data is None else file_hash(problem.data) for problem in spec.problems}
+    code, found = code_version(), dict[str, Task]()
+    contents = {problem: content_of(problem) for problem in spec.problems}
     for seed in spec.seeds:
         for problem, rounds in zip(spec.problems, spec.rounds, strict=True):
             for contestant in spec.contestants:
-                content = contents[problem]
-                document = configuration(problem, content, contestant, seed, rounds) | {"code": code}
-                yield Task(key_of(document), problem, content, contestant, seed, rounds)
+                task = Task("", problem, contents[problem], contestant, seed, rounds)
+                key = key_of(configuration(task) | {"code": code})
+                found.setdefault(key, replace(task, key=key))
+    return tuple(found.values())
 
 
-def configuration(
-    problem: Problem, content: str | None, contestant: Contestant, seed: int, rounds: int
-) -> dict[str, Any]:
+def configuration(task: Task) -> dict[str, Any]:
     """Everything that decides the outcome of a run, as JSON values; defaults are written out."""
-    config = policy_config(contestant.policy, contestant.preset, contestant.clusters, contestant.settings)
+    who, problem = task.contestant, task.problem
+    config = policy_config(who.policy, who.preset, who.clusters, who.settings)
     return {
-        "policy": {"name": contestant.policy, "preset": contestant.preset, "config": asdict(config)},
-        "problem": {"name": problem.name, "content": content, "slate_size": problem.slate_size, **problem.options},
-        "rounds": rounds,
-        "seed": seed,
+        "policy": {"name": who.policy, "preset": who.preset, "config": asdict(config), **_source(who.policy)},
+        "problem": {
+            "name": problem.name,
+            "content": task.content,
+            "slate_size": problem.slate_size,
+            **problem.options,
+            **_source(problem.env),
+        },
+        "rounds": task.rounds,
+        "seed": task.seed,
     }
+
+
+def _source(name: str) -> dict[str, str]:
+    """The hash of the module behind a name registered from outside; nothing for what neuclust ships."""
+    found = source_hash(name)
+    return {} if found is None else {"source": found}
 
 
 def key_of(document: dict[str, Any]) -> str:
     """The first 32 hexadecimal digits of SHA-256 over canonical JSON: equal runs, equal keys."""
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:KEY_LETTERS]
+
+
+def content_of(problem: Problem) -> str | None:
+    """The hash of the problem's file; None without one."""
+    return None if problem.data is None else file_hash(problem.data)
 
 
 def file_hash(file: Path) -> str:
@@ -127,50 +174,73 @@ def _sources(root: Path) -> Iterator[Path]:
             yield from root.glob(pattern)
 
 
-def play(
-    task: Task,
-    *,
-    dataset: ProfileDataset | None = None,
-    on_round: Callable[[Tally], None] | None = None,
-    stop: Callable[[], bool] | None = None,
-) -> RunRecord:
-    """The record of a task; `dataset` is the problem's file where it was read elsewhere."""
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Calls made during a run: `on_round` after every round, `stop` before it, `on_policy` with the final policy."""
+
+    on_round: Callable[[Tally], None] | None = None
+    stop: Callable[[], bool] | None = None
+    on_policy: Callable[[Policy], None] | None = None
+
+
+def play_task(task: Task, hooks: Hooks | None = None, dataset: ProfileDataset | None = None) -> RunRecord:
+    """The record of a task; `dataset` is the content of the problem's file where it was read elsewhere."""
     if task.contestant.clustering is not None:
         import sklearn.cluster  # noqa: F401  # loaded here, or the first run's clock would count it
-    if dataset is None and task.problem.data is not None:
-        dataset = _dataset(task.problem.data, task.content)
-    environment = environment_of(task, dataset)
+    hooks = Hooks() if hooks is None else hooks
+    opened = opened_problem(task) if dataset is None else _open(task.problem, dataset, task.part)
+    environment = environment_of(task) if dataset is None else opened.environment(task.seed)
+    task.contestant.check(environment)
     policy = task.contestant.build(environment, task.seed)
-    return run(policy, environment, task.rounds, task.seed, label=_label(task, dataset), on_round=on_round, stop=stop)
+    played = LaterRounds(environment, opened.skipped) if opened.skipped else environment
+    label = label_of(task, opened)
+    record = run(policy, played, task.rounds, task.seed, label=label, on_round=hooks.on_round, stop=hooks.stop)
+    if hooks.on_policy is not None and record.rounds:
+        hooks.on_policy(policy)
+    return record
+
+
+def label_of(task: Task, opened: OpenProblem) -> RunLabel:
+    """What the record says of policy and problem."""
+    who, options = task.contestant, {**task.problem.options, **opened.label}
+    name = task.problem.name
+    return RunLabel(who.policy, who.preset, name, who.clusters, who.settings, options, opened.rewards)
 
 
 def labelled(record: RunRecord, task: Task) -> RunRecord:
-    """A run under the names its task has here: equal runs are played once, under the names of whoever asked first."""
+    """A run under the names of this task: equal runs are played once, under the names of the first task."""
     asked = task.contestant
     return replace(record, policy=asked.policy, preset=asked.preset, clusters=asked.clusters, settings=asked.settings)
 
 
-def environment_of(task: Task, dataset: ProfileDataset | None) -> SlateEnvironment:
-    environment_at, _ = open_problem(task.problem, dataset)
-    return environment_at(task.seed)
+def opened_problem(task: Task) -> OpenProblem:
+    """The problem of a task, opened once per process."""
+    return _opened(task.problem, task.content, task.part)
+
+
+def environment_of(task: Task) -> SlateEnvironment:
+    """The environment of its seed, shared with the last tasks of the same problem and seed."""
+    return _environment(task.problem, task.content, task.part, task.seed)
+
+
+@lru_cache(maxsize=4)
+def _opened(problem: Problem, content: str | None, part: Part | None) -> OpenProblem:
+    return _open(problem, None if problem.data is None else _dataset(problem.data, content), part)
+
+
+def _open(problem: Problem, dataset: ProfileDataset | None, part: Part | None) -> OpenProblem:
+    return open_problem(problem, dataset) if part is None else split_problem(problem, dataset).part(part)
+
+
+@lru_cache(maxsize=1)
+def _environment(problem: Problem, content: str | None, part: Part | None, seed: int) -> SlateEnvironment:
+    """One environment for the contestants of a seed: it has no state, and some take seconds to make."""
+    return _opened(problem, content, part).environment(seed)
 
 
 @lru_cache(maxsize=2)
 def _dataset(file: Path, content: str | None) -> ProfileDataset:
-    """The file as it was when the sweep began, or a refusal: its hash stands in the key."""
+    """The file as it was when the tasks were made, or a refusal: its hash stands in their keys."""
     if file_hash(file) != content:
         raise DataError(f"{file}: expected the file the sweep began with, got another; start the sweep again")
     return load_dataset(file)
-
-
-def _label(task: Task, dataset: ProfileDataset | None) -> RunLabel:
-    contestant = task.contestant
-    return RunLabel(
-        policy=contestant.policy,
-        preset=contestant.preset,
-        env=task.problem.name,
-        clusters=contestant.clusters,
-        settings=contestant.settings,
-        problem=task.problem.options,
-        rewards=reward_source(task.problem, dataset),
-    )

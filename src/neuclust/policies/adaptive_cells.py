@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError
-from neuclust.kernels.ranking import top
+from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.models.context_tree import ContextTree
+from neuclust.models.contexts import encoded
 from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.models.state import nested, take_whole, under
 from neuclust.persistence import save_policy
-from neuclust.slates.ties import tie_rank
+from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.slates.ties import tie_rank, top_slate
 
 _CHILDREN = 2  # N_c
 
@@ -39,12 +37,7 @@ class AdaptiveCellConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if self.horizon < 1 or any(v is not None and not v > 0 for v in (self.v1, self.v2, self.rho)):
-            raise ConfigError(
-                "expected horizon of at least 1 and positive v1, v2 and rho (or none), got "
-                f"{self.horizon}, {self.v1}, {self.v2} and {self.rho}"
-            )
+        check_ranges(self, horizon=AT_LEAST_ONE, v1=POSITIVE, v2=POSITIVE, rho=POSITIVE)
 
 
 class AdaptiveCellUCB:
@@ -57,6 +50,7 @@ class AdaptiveCellUCB:
 
     name = "acc-ucb"
     save = save_policy
+    saved = ("tree", "rho", "seed")
 
     def __init__(self, config: AdaptiveCellConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -72,13 +66,11 @@ class AdaptiveCellUCB:
         leaves, group = torch.unique(self._leaves(round, active_contexts(round)), return_inverse=True)
         means, indices = (values[group] for values in self._indices(leaves))
         rule = self.config.tie if len(self.tree) > 1 else "random"
-        positions = top(indices, tie_rank(round, rule, self.seed), self.slate_size)
-        means = means[positions]
-        return Slate(positions, means, (indices[positions] - means).clamp(min=0))
+        bonuses = (indices - means).clamp(min=0)
+        return top_slate(means, bonuses, tie_rank(round, rule, self.seed), self.slate_size, scores=indices)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         leaves = self._leaves(round, contexts_at(round, slate.positions))
         self.encoder.settle(round)
         seen = ~torch.isnan(feedback.arm_rewards)
@@ -110,14 +102,6 @@ class AdaptiveCellUCB:
         return self._v1 * self._shrink**depth
 
     def _leaves(self, round: Round, contexts: Tensor) -> Tensor:
-        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
-        return self.tree.leaves(x, columns)
+        return self.tree.leaves(*encoded(self.encoder, round, contexts))
 
-    def state_dict(self) -> dict[str, Tensor]:
-        scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
-        return {**scalars, **nested("tree", self.tree.state_dict())}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.tree.load_state_dict(under("tree", state))
-        self.encoder.load_rho(state)
-        self.seed = take_whole(state, "seed")
+    state_dict, load_state_dict = saved_state, load_saved_state

@@ -10,11 +10,10 @@ import torch
 from neuclust.configuration import check_entries
 from neuclust.core import Round, Slate, check_round
 from neuclust.kernels.pruning import best_overall
-from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
-from neuclust.slates.ties import tie_rank
+from neuclust.policies.wiring import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +44,8 @@ class CombinatorialNeuralUCB:
             means, bonuses = (torch.from_numpy(part) for part in bounds.scores(positions.numpy()))
             return Slate(positions, means, bonuses)
         scores = self.arms.scores(round)
-        positions = top(scores.optimistic, rank, self.slate_size)
-        return Slate(positions, scores.means[positions], scores.bonuses[positions])
+        return top_slate(scores.means, scores.bonuses, rank, self.slate_size)
 
-    update = learn_arms
-    state_dict = arm_state
-    load_state_dict = load_arm_state
+    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

@@ -14,15 +14,13 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import AT_LEAST_ONE, check_ranges
 from neuclust.core import Round, Slate, check_round
-from neuclust.errors import ConfigError
-from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
+from neuclust.policies.wiring import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.ties import tie_rank, top_slate
 
 _OPTIMISTIC = 1 / (4 * math.e * math.sqrt(math.pi))  # a Gaussian draw exceeds mean + 1 s.d. at least this often
 
@@ -36,9 +34,7 @@ class CombinatorialSamplingConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if self.samples is not None and self.samples < 1:
-            raise ConfigError(f"samples: expected at least 1, or none for the formula, got {self.samples}")
+        check_ranges(self, samples=AT_LEAST_ONE)
 
 
 def samples_needed(slate_size: int) -> int:
@@ -75,11 +71,9 @@ class CombinatorialNeuralTS:
         spread = math.sqrt(self.config.arms.confidence.ridge) * scores.bonuses  # νσ = ν√λ·w
         draws = largest_normal(stream(self.seed, "cn-ts", round.t).random(len(spread)), self.samples)
         sampled = scores.means + spread * draws
-        positions = top(sampled, tie_rank(round, self.config.tie, self.seed), self.slate_size)
-        return Slate(positions, scores.means[positions], spread[positions])
+        rank = tie_rank(round, self.config.tie, self.seed)
+        return top_slate(scores.means, spread, rank, self.slate_size, scores=sampled)
 
-    update = learn_arms
-    state_dict = arm_state
-    load_state_dict = load_arm_state
+    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError
-from neuclust.kernels.ranking import top
+from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.models.keyed_means import KeyedMeans
-from neuclust.models.state import nested, take_whole, under
 from neuclust.persistence import save_policy
-from neuclust.slates.ties import tie_rank
+from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +24,7 @@ class CountConfig:
     tie: Literal["id", "random"] = "random"
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if not self.bonus >= 0:
-            raise ConfigError(f"bonus: expected a number of at least 0, got {self.bonus}")
+        check_ranges(self, bonus=NON_NEGATIVE)
 
 
 class CountUCB:
@@ -38,6 +32,7 @@ class CountUCB:
 
     name = "cucb"
     save = save_policy
+    saved = ("arms", "seed")
 
     def __init__(self, config: CountConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -48,17 +43,10 @@ class CountUCB:
         counts, means = self.arms.of(round.arm_ids)
         bonuses = torch.sqrt(self.config.bonus * math.log(round.t) / counts.clamp(min=1))
         bonuses = torch.where(counts > 0, bonuses, torch.inf)
-        positions = top(means + bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
-        return Slate(positions, means[positions], bonuses[positions])
+        return top_slate(means, bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         self.arms.observe(round.arm_ids[slate.positions], feedback.arm_rewards)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {"seed": torch.tensor(self.seed), **nested("arms", self.arms.state_dict())}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.arms.load_state_dict(under("arms", state))
-        self.seed = take_whole(state, "seed")
+    state_dict, load_state_dict = saved_state, load_saved_state

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -11,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError
+from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.kernels.ranking import top
+from neuclust.models.contexts import encoded
 from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
 from neuclust.models.keyed_means import KeyedMeans
-from neuclust.models.state import nested, take_whole, under
 from neuclust.persistence import save_policy
+from neuclust.policies.wiring import check_update, load_saved_state, saved_state
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank
 
@@ -37,11 +36,7 @@ class CubeConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if self.horizon < 1 or not self.smoothness > 0:
-            raise ConfigError(
-                f"expected horizon of at least 1 and smoothness above 0, got {self.horizon} and {self.smoothness}"
-            )
+        check_ranges(self, horizon=AT_LEAST_ONE, smoothness=POSITIVE)
 
 
 def parts_per_axis(horizon: int, smoothness: float, dim: int) -> int:
@@ -57,14 +52,14 @@ def plays_wanted(t: int, smoothness: float, dim: int) -> float:
 class CubeBandit:
     """K arms of under-explored cubes at random while there are K of them, otherwise the best cubes' arms.
 
-    Cubes are named by a 64-bit hash Σ_j c_j w_j of their
-    coordinates c, since h_T^D of them could not be numbered; coordinates of 0 add nothing, so that only active
-    columns are read. With fewer than K under-explored arms all of them are played and the top K by mean fill
-    the rest, the greedy oracle for any symmetric, monotone slate reward.
+    Cubes are named by a 64-bit hash Σ_j c_j w_j of their coordinates c, since h_T^D of them could not be numbered;
+    coordinates of 0 add nothing, so that only active columns are read. With fewer than K under-explored arms all of
+    them are played and the top K by mean fill the rest, the greedy oracle for any symmetric, monotone slate reward.
     """
 
     name = "cc-mab"
     save = save_policy
+    saved = ("cubes", "rho", "seed")
 
     def __init__(self, config: CubeConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -83,8 +78,7 @@ class CubeBandit:
         return Slate(positions, means[positions], torch.zeros_like(means[positions]))
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         names = self._names(round, contexts_at(round, slate.positions))
         self.encoder.settle(round)
         self.cubes.observe(names, feedback.arm_rewards)
@@ -100,18 +94,11 @@ class CubeBandit:
 
     def _names(self, round: Round, contexts: Tensor) -> Tensor:
         """The name of each context's cube, (n,) int64; sums wrap around."""
-        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
+        x, columns = encoded(self.encoder, round, contexts)
         coordinates = (x * self._parts).floor()
         if self.config.clip:
             coordinates = coordinates.clamp(0, self._parts - 1)
         with np.errstate(over="ignore"):
             return torch.from_numpy(coordinates.to(torch.int64).numpy() @ self._weights[columns].numpy())
 
-    def state_dict(self) -> dict[str, Tensor]:
-        scalars = {"seed": torch.tensor(self.seed), "rho": self.encoder.saved_rho()}
-        return {**scalars, **nested("cubes", self.cubes.state_dict())}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.cubes.load_state_dict(under("cubes", state))
-        self.encoder.load_rho(state)
-        self.seed = take_whole(state, "seed")
+    state_dict, load_state_dict = saved_state, load_saved_state

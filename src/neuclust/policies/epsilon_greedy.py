@@ -1,4 +1,4 @@
-"""ε-greedy on the neural arm model: a slate at random now and then, otherwise the top K by predicted mean."""
+"""ε-greedy on the neural arm model: a random slate with probability ε, otherwise the top K by predicted mean."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from typing import Literal
 
 import torch
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import NON_NEGATIVE, check_ranges
 from neuclust.core import Round, Slate, check_round
-from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.models.confidence import ConfidenceConfig
-from neuclust.models.schedules import sometimes_uniform
+from neuclust.models.schedules import epsilon_greedy
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
+from neuclust.policies.wiring import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank
 
@@ -34,9 +33,7 @@ class EpsilonGreedyConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if not self.exploration >= 0:
-            raise ConfigError(f"exploration: expected a number of at least 0, got {self.exploration}")
+        check_ranges(self, exploration=NON_NEGATIVE)
 
 
 class EpsilonGreedy:
@@ -55,11 +52,9 @@ class EpsilonGreedy:
         means = self.arms.scores(round).means
         greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
         epsilon = min(1.0, self.config.exploration / round.t)
-        positions, chance = sometimes_uniform(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
+        positions, chance = epsilon_greedy(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
         return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), probabilities=chance)
 
-    update = learn_arms
-    state_dict = arm_state
-    load_state_dict = load_arm_state
+    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

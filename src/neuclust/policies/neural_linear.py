@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.models.bayes_linear import BayesLinearConfig
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, net_shapes
 from neuclust.models.history import History
-from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
+from neuclust.models.state import Shape, nested_shapes
 from neuclust.persistence import save_policy
 from neuclust.policies.auto.learners.net_regression import NetRegression
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, saved_state
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)
 class NeuralLinearConfig:
-    """`exploration` ts draws one weight vector a round, ucb adds `spread` standard deviations to the mean."""
+    """`exploration` ts draws one weight vector per round, ucb adds `spread` standard deviations to the mean."""
 
     net: FeatureNetConfig = field(default_factory=FeatureNetConfig)
     posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
@@ -34,11 +35,9 @@ class NeuralLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
+        check_ranges(self, spread=NON_NEGATIVE)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linear: expected a net with a hidden layer, got depth {self.net.depth}")
-        if not self.spread >= 0:
-            raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
 
 
 class NeuralLinear:
@@ -51,6 +50,7 @@ class NeuralLinear:
 
     name = "neural-linear"
     save = save_policy
+    saved = ("net", "posterior", "history", "seed", "updates")
 
     def __init__(self, config: NeuralLinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -77,8 +77,7 @@ class NeuralLinear:
         return self.posterior.means(features) + self.config.spread * self.posterior.widths(features)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
         self.updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
@@ -91,21 +90,5 @@ class NeuralLinear:
         yield from nested_shapes("net", net_shapes(config.net, dim))
         yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "seed": torch.tensor(self.seed),
-            "updates": torch.tensor(self.updates),
-            **self.regression.state_dict(),
-            **nested("history", self.history.state_dict()),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.regression.load_state_dict(state)
-        self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = take_whole(state, "seed")
-        self.updates = take_count(state, "updates")
-
-    @property
-    def failed_trainings(self) -> int:
-        """How many fits of the net blew up."""
-        return self.net.failures
+    state_dict, load_state_dict = saved_state, load_net_state
+    failed_trainings = property(failed_net_trainings)

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
-from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, check_ranges
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError
-from neuclust.kernels.ranking import top
 from neuclust.models.bayes_linear import BayesLinear
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, net_shapes
 from neuclust.models.history import History
-from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
+from neuclust.models.state import Shape, nested_shapes
 from neuclust.persistence import save_policy
-from neuclust.slates.ties import tie_rank
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, saved_state
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,11 @@ class NeuralLinUCBConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
+        check_ranges(self, ridge=POSITIVE, alpha=NON_NEGATIVE)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linucb: expected a net with a hidden layer, got depth {self.net.depth}")
         if self.head == "bandit" and self.net.init == "torch-default":
             raise ConfigError("head=bandit has no bias, got net.init=torch-default; use uniform or head=own")
-        if not self.ridge > 0 or not self.alpha >= 0:
-            raise ConfigError(f"expected ridge > 0 and alpha >= 0, got {self.ridge} and {self.alpha}")
 
 
 class NeuralLinUCB:
@@ -54,6 +51,7 @@ class NeuralLinUCB:
 
     name = "neural-linucb"
     save = save_policy
+    saved = ("net", "ridge", "history", "seed", "updates")
 
     def __init__(self, config: NeuralLinUCBConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -68,12 +66,11 @@ class NeuralLinUCB:
         x, columns, group = self.net.inputs.distinct(round)
         features = self.net.features(x, columns)
         means, bonuses = self.ridge.means(features), self.config.alpha * self.ridge.widths(features)
-        positions = top((means + bonuses)[group], tie_rank(round, self.config.tie, self.seed), self.slate_size)
-        return Slate(positions, means[group[positions]], bonuses[group[positions]])
+        rank = tie_rank(round, self.config.tie, self.seed)
+        return top_slate(means[group], bonuses[group], rank, self.slate_size)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             features = self.net.features(self.net.inputs.at(round, slate.positions)[seen])
@@ -89,23 +86,5 @@ class NeuralLinUCB:
         yield from nested_shapes("net", net_shapes(config.net, dim))
         yield "ridge.gram", (config.net.width, config.net.width)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "seed": torch.tensor(self.seed),
-            "updates": torch.tensor(self.updates),
-            **nested("net", self.net.state_dict()),
-            **nested("history", self.history.state_dict()),
-            **nested("ridge", self.ridge.state_dict()),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.net.load_state_dict(under("net", state))
-        self.ridge.load_state_dict(under("ridge", state))
-        self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = take_whole(state, "seed")
-        self.updates = take_count(state, "updates")
-
-    @property
-    def failed_trainings(self) -> int:
-        """How many fits of the net blew up."""
-        return self.net.failures
+    state_dict, load_state_dict = saved_state, load_net_state
+    failed_trainings = property(failed_net_trainings)

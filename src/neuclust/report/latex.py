@@ -1,36 +1,14 @@
-"""The final table as plain LaTeX: a tabular that compiles without any package."""
+"""Plain LaTeX: text it prints as it stands, and tabulars that compile without any package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from neuclust.analysis.groups import Estimate, ProblemRuns
-from neuclust.analysis.verdicts import UNTOLD
-from neuclust.report.tables import Row, Summary, decimals, number
+from collections.abc import Iterable, Sequence
 
 SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": "$<$",
-    ">": "$>$",
-    "|": "$|$",
-    '"': "''",
-    "±": r"$\pm$",
-    "−": "$-$",
-    "–": "--",
-    "…": r"\ldots{}",
-    "γ": r"$\gamma$",
-    "λ": r"$\lambda$",
-}
-HEADINGS = ("policy", "expected regret", "versus best", "clipped regret", "its floor", "successes", "seconds")
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''",
+    "±": r"$\pm$", "−": "$-$", "–": "--", "…": r"\ldots{}", "γ": r"$\gamma$", "λ": r"$\lambda$",
+}  # fmt: skip
 
 
 def escape(text: str) -> str:
@@ -46,53 +24,9 @@ def _letter(letter: str) -> str:
     return letter if " " <= letter <= "~" else f"(U+{ord(letter):04X})"
 
 
-def latex_table(problem: ProblemRuns, summary: Summary) -> str:
-    """A `tabular` of one problem, least regret first, with what to know when reading it as comments."""
-    pairs = zip(problem.contenders, summary.rows, strict=True)
-    told = (summary.title, "Means over seeds, ± 1 standard error; * not told from the best.", *summary.notes)
-    lines = [_line(_cells(contender.title, row)) for contender, row in pairs]
-    comments = [f"% {' '.join(text.split())}" for text in told]  # on one line, whatever a name holds
-    return "\n".join(
-        [
-            *comments,
-            rf"\begin{{tabular}}{{l{'r' * (len(HEADINGS) - 1)}}}",
-            r"\hline",
-            _line(HEADINGS),
-            r"\hline",
-            *lines,
-            r"\hline",
-            r"\end{tabular}",
-            "",
-        ]
-    )
-
-
-def _line(cells: Sequence[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def _cells(title: str, row: Row) -> list[str]:
-    return [
-        escape(title),
-        _with_error(row.regret),
-        _versus_best(row),
-        _with_error(row.clipped),
-        number(row.floor),
-        _with_error(row.successes),
-        f"{row.seconds:.2f}",
-    ]
-
-
-def _versus_best(row: Row) -> str:
-    """The paired difference; a star where the seeds do not tell the two apart."""
-    if row.verdict in ("best", "reference"):
-        return row.verdict
-    if row.difference is None:
-        return "--"
-    return _with_error(row.difference, sign=True, mark="^{*}" if row.verdict in UNTOLD else "")
-
-
-def _with_error(value: Estimate, sign: bool = False, mark: str = "") -> str:
-    places = decimals(value.mean)
-    mean = f"{value.mean:{'+' if sign else ''}.{places}f}"
-    return f"${mean}{mark}$" if value.error is None else rf"${mean} \pm {value.error:.{places}f}{mark}$"
+def tabular(columns: str, rows: Iterable[Sequence[str]], notes: Iterable[str]) -> str:
+    """A `tabular` whose first row holds the headings; notes stand before it as comments of one line each."""
+    head, *lines = [" & ".join(cells) + r" \\" for cells in rows]
+    comments = [f"% {' '.join(note.split())}" for note in notes]
+    begin, end = rf"\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return "\n".join([*comments, begin, r"\hline", head, r"\hline", *lines, r"\hline", end, ""])

@@ -36,7 +36,7 @@ def test_processes_give_the_records_of_this_process(tmp_path: Path) -> None:
     tasks, ear = tiny_tasks(tmp_path, CLUSTERED), Ear()
     serial = records(play_inline, tasks)
     assert len(serial) == 8
-    assert timeless(records(make_engine("process", 2), tasks, ear)) == timeless(serial)
+    assert timeless(records(make_engine("processes", 2), tasks, ear)) == timeless(serial)
     assert sorted(task.key for task in ear.starts) == sorted(serial)
     assert not multiprocessing.active_children()
 
@@ -102,13 +102,12 @@ def test_a_stop_leaves_runs_under_way_without_record(tmp_path: Path, engine: Eng
 
 
 def test_engines_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    for order, words in (
-        (("cloud",), "expected one of process, inline, ray"),
-        (("inline", 4), "expected 1 with --engine inline, got 4"),
-        (("process", 1, "10.0.0.1:6379"), "--address: expected none with --engine process"),
-    ):
-        with pytest.raises(ConfigError, match=words):
-            make_engine(*order)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="engine: expected one of processes, inline, ray, device, got 'cloud'"):
+        make_engine("cloud")
+    with pytest.raises(ConfigError, match="workers: expected 1 with the engine inline, got 4"):
+        make_engine("inline", 4)
+    with pytest.raises(ConfigError, match="address: expected none with the engine processes"):
+        make_engine("process", 1, "10.0.0.1:6379")  # the older name of `processes`
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'neuclust\[ray\]'"):
         make_engine("ray")
@@ -121,8 +120,8 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
     from ray.cluster_utils import Cluster
 
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    size = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
-    made = Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
+    size: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100 * 2**20}
+    made: Any = Cluster(initialize_head=True, head_node_args={**size, "include_dashboard": False})
     try:
         node = made.add_node(**size)
         ray.init(address=made.address, log_to_driver=False)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from neuclust.errors import ConfigError
-from neuclust.experiment.plan import Problem
+from neuclust.experiment.problem import Problem
 from neuclust.experiment.reproduction.phases import (
     AUTHORS,
     CLUSTERS,

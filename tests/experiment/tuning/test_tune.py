@@ -8,19 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sweep_files import tiny_dataset
 
 from neuclust.data.dataset import ProfileDataset
 from neuclust.data.offers import Offers
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
-from neuclust.experiment.records import RunRecord
-from neuclust.experiment.run import RunLabel, Tally, run
+from neuclust.experiment.engines.engine import Outcome, Progress
+from neuclust.experiment.held_out import LaterRounds, split_problem
+from neuclust.experiment.problem import OpenProblem, Problem, open_problem
+from neuclust.experiment.run import RunLabel, run
 from neuclust.experiment.store import read_store
-from neuclust.experiment.tuning.held_out import LaterRounds, split_problem
+from neuclust.experiment.tasks import Task
 from neuclust.experiment.tuning.space import PAPER_GRIDS, Range, Values, grid_settings, grid_size, parse_space
 from neuclust.experiment.tuning.trials import TrialResult
-from neuclust.experiment.tuning.tune import Tuning, TuningPlan, Watch, parse_seeds, tune
+from neuclust.experiment.tuning.tune import Tuning, TuningPlan, parse_seeds, tune
 from neuclust.randomness import stream
 from neuclust.registry import policy_config
 
@@ -28,17 +30,7 @@ ROUNDS = 12
 
 
 def small_dataset() -> ProfileDataset:
-    generator = stream(0, "tuning problem")
-    rounds = generator.random((60, 6)) > 0.5
-    rounds[:, 0] |= ~rounds.any(1)
-    return ProfileDataset(
-        name="small",
-        arms=generator.uniform(0.5, 5.0, (60, 6)).astype(np.float32),
-        rounds=rounds.astype(np.float32),
-        arm_ids=np.arange(60),
-        round_ids=np.arange(60),
-        features=tuple("abcdef"),
-    )
+    return tiny_dataset("small", "tuning problem")
 
 
 @pytest.fixture(scope="module")
@@ -53,35 +45,44 @@ class Onlooker:
     """Writes down which runs were really played; asks to stop in the middle of the n-th."""
 
     stop_in: int | None = None
-    played: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+    runs: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     trials: list[TrialResult] = field(default_factory=list)
+    sentences: list[str] = field(default_factory=list)
     begun: int = 0
-    stopped: bool = False
+    cut: bool = False
 
-    def begin(self, title: str, seed: int, rounds: int) -> None:
+    def started(self, task: Task) -> None:
         self.begun += 1
 
-    def on_round(self, tally: Tally) -> None:
-        self.stopped |= self.begun == self.stop_in and tally.rounds == ROUNDS // 2
+    def played(self, task: Task, progress: Progress) -> None:
+        self.cut |= self.begun == self.stop_in and progress.rounds == ROUNDS // 2
 
-    def finish(self, record: RunRecord) -> None:
+    def ended(self, outcome: Outcome) -> None:
+        record = outcome.record()
         if not record.interrupted:
-            self.played.append((record.seed, dict(record.settings)))
+            self.runs.append((record.seed, dict(record.settings)))
 
-    @property
-    def watch(self) -> Watch:
-        return Watch(self, self.trials.append, lambda: self.stopped)
+    def say(self, text: str) -> None:
+        self.sentences.append(text)
+
+    def stopped(self) -> bool:
+        return self.cut
 
 
 def linucb_plan(problem: Problem, *params: str, trials: int = 6, tune_seeds: str = "100..103") -> TuningPlan:
     space = parse_space("linucb", "default", params or ("alpha=0.01,0.1,1,10",))
-    seeds = parse_seeds("--tune-seeds", tune_seeds)
+    seeds = parse_seeds("tune_seeds", tune_seeds)
     return TuningPlan(problem, "linucb", "default", space, trials, seeds, (0, 1, 2))
+
+
+def played(part: OpenProblem, seed: int) -> LaterRounds:
+    """The rounds a task of this part plays."""
+    return LaterRounds(part.environment(seed), part.skipped)
 
 
 def tuned(plan: TuningPlan, folder: Path | None = None, stop_in: int | None = None) -> tuple[Tuning, Onlooker]:
     onlooker = Onlooker(stop_in)
-    return tune(plan, split_problem(plan.problem), folder, onlooker.watch), onlooker
+    return tune(plan, split_problem(plan.problem), folder, onlooker, onlooker.trials.append), onlooker
 
 
 def test_small_grids_are_tried_whole_and_the_best_is_the_least_mean(problem: Problem) -> None:
@@ -94,7 +95,7 @@ def test_small_grids_are_tried_whole_and_the_best_is_the_least_mean(problem: Pro
     assert all(trial.seeds == 4 for trial in whole)
     assert tuning.best == min(whole, key=lambda trial: trial.regret or 0.0).settings
     assert all(3 <= trial.seeds < 4 for trial in tuning.trials if trial.state == "pruned")
-    tune_runs = [seed for seed, _ in onlooker.played if seed >= 100]
+    tune_runs = [seed for seed, _ in onlooker.runs if seed >= 100]
     assert len(tune_runs) == sum(trial.seeds for trial in tuning.trials) <= plan.most_runs - 6
 
 
@@ -103,8 +104,7 @@ def test_the_report_holds_the_preset_and_the_best_on_fresh_seeds_and_rounds(prob
     assert [(record.seed, dict(record.settings)) for record in tuning.report] == [
         (seed, settings) for seed in (0, 1, 2) for settings in ({}, tuning.best)
     ]
-    plan = make_plan(problem, [Contestant("linucb")], [0])
-    environment = plan.environment(0)
+    environment = open_problem(problem).environment(0)
     policy = Contestant("linucb").build(environment, 0)
     plain = run(policy, environment, ROUNDS, 0, label=RunLabel("linucb"))
     assert tuning.report[0].expected_regret == plain.expected_regret  # what `neuclust run` plays
@@ -114,7 +114,7 @@ def test_development_rounds_are_not_reported(problem: Problem) -> None:
     split = split_problem(problem)
     queries = small_dataset().rounds
     for part, start in ((split.development, ROUNDS), (split.report, 0)):
-        environment = part(7)
+        environment = played(part, 7)
         assert environment.horizon >= ROUNDS
         for t in range(1, ROUNDS + 1):
             query = environment.round(t).query
@@ -124,7 +124,9 @@ def test_development_rounds_are_not_reported(problem: Problem) -> None:
 
 def test_catalogue_problems_are_split_too() -> None:
     split = split_problem(Problem("bump", rounds=5))
-    offered = {name: part(3).round(2).arm_ids for name, part in (("tune", split.development), ("report", split.report))}
+    offered = {
+        name: played(part, 3).round(2).arm_ids for name, part in (("tune", split.development), ("report", split.report))
+    }
     assert not torch.equal(offered["tune"], offered["report"])
     assert "rounds 6 to 10" in split.note
 
@@ -142,9 +144,9 @@ def test_recorded_rounds_are_split_by_record(tmp_path: Path) -> None:
         found = [part.round(t).query for t in range(1, 31)]
         return {int(query[0]) - 1 for query in found if query is not None}
 
-    assert records(split.report(0)) == set(range(30))
-    assert records(split.development(1000)) == set(range(30, 60))
-    late = split.development(1000)
+    assert records(played(split.report, 0)) == set(range(30))
+    assert records(played(split.development, 1000)) == set(range(30, 60))
+    late = played(split.development, 1000)
     first = late.round(1)
     assert first.query is not None
     row = int(first.query[0]) - 1
@@ -188,7 +190,7 @@ def test_an_interrupted_tuning_goes_on_as_if_nothing_had_happened(
     assert (again.trials, again.best) == (whole.trials, whole.best)
     regrets = [[record.expected_regret for record in tuning.report] for tuning in (whole, again)]
     assert regrets[0] == regrets[1]
-    assert before.played + after.played == onlooker.played  # nothing twice, nothing left out
+    assert before.runs + after.runs == onlooker.runs  # nothing twice, nothing left out
     assert len(read_store(tmp_path / "report")) == 6
 
 
@@ -207,10 +209,10 @@ def test_damaged_records_are_set_aside_and_played_again(problem: Problem, tmp_pa
     for place in ("tuning", "report"):
         file = min((tmp_path / place / "runs").iterdir())
         file.write_bytes(file.read_bytes()[:-10])
-    onlooker, heard = Onlooker(), list[str]()
-    again = tune(plan, split_problem(plan.problem), tmp_path, replace(onlooker.watch, on_bad=heard.append))
+    again, onlooker = tuned(plan, tmp_path)
+    heard = onlooker.sentences
     assert [record.expected_regret for record in again.report] == [record.expected_regret for record in whole.report]
-    assert len(onlooker.played) == 1  # the report's; finished trials are in the journal and need no run
+    assert len(onlooker.runs) == 1  # the report's; finished trials are in the journal and need no run
     assert len(heard) == 2
     assert all("now in" in sentence for sentence in heard)
 
@@ -276,7 +278,7 @@ def test_params_are_read_and_replace_the_grid() -> None:
 
 def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> None:
     assert parse_space("cn-ucb", "default", []) == parse_space("cn-ucb", "default", [], grid="paper")
-    with pytest.raises(ConfigError, match=r"not auto; add --param KEY=V1,V2 \(`neuclust policies auto` lists the keys"):
+    with pytest.raises(ConfigError, match=r"got none, .* not auto; add KEY=V1,V2"):
         parse_space("auto", "default", [])
 
 
@@ -285,8 +287,8 @@ def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> Non
     [
         (["alpha"], None, "expected key=v1,v2"),
         (["alpha="], None, "expected key=v1,v2"),
-        (["alfa=1,2"], None, "--param alfa: no such setting; did you mean alpha"),
-        (["alpha=1,x"], None, "--param alpha: expected a number, got 'x'"),
+        (["alfa=1,2"], None, "alfa: no such setting; did you mean alpha"),
+        (["alpha=1,x"], None, "alpha: expected a number, got 'x'"),
         (["alpha=2:1"], None, "low < high"),
         (["alpha=0:1:log"], None, "both above 0"),
         (["alpha=a:b"], None, "expected numbers"),
@@ -310,10 +312,10 @@ def test_policies_without_settings_have_no_grid() -> None:
     ("text", "seeds"), [("3", (3,)), ("0..2", (0, 1, 2)), ("1,2,5", (1, 2, 5)), ("0..1,9", (0, 1, 9))]
 )
 def test_seeds_are_read(text: str, seeds: tuple[int, ...]) -> None:
-    assert parse_seeds("--tune-seeds", text) == seeds
+    assert parse_seeds("tune_seeds", text) == seeds
 
 
 @pytest.mark.parametrize("text", ["", "a", "5..1", "1..", "..3", "-1", "1,1", "0..3,2", "1.5"])
 def test_bad_seeds_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--report-seeds"):
-        parse_seeds("--report-seeds", text)
+    with pytest.raises(ConfigError, match="report_seeds"):
+        parse_seeds("report_seeds", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,8 @@ from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.errors import ConfigError
 from neuclust.experiment.engines.engine import Failure, Outcome, Watch
 from neuclust.experiment.records import RunRecord
-from neuclust.experiment.tasks import Task, play
+from neuclust.experiment.tasks import Task, play_task
+from neuclust.registry import Registration, adopt, outside
 
 POLL_SECONDS = 0.2
 RETRIES = 3  # of a run whose node or process died; an error the run itself raised is not tried again
@@ -24,7 +25,7 @@ RETRIES = 3  # of a run whose node or process died; an error the run itself rais
 def require_ray() -> None:
     """Refuse at once where Ray is not installed."""
     if importlib.util.find_spec("ray") is None:
-        raise ConfigError("--engine ray: expected Ray, which is not installed; `pip install 'neuclust[ray]'`")
+        raise ConfigError("expected Ray, which is not installed; `pip install 'neuclust[ray]'`", field="engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,31 +39,34 @@ class RayEngine:
         import ray
 
         with _connected(self.workers, self.address):
-            files = sorted({task.problem.data for task in tasks if task.problem.data is not None})
-            datasets = {file: ray.put(load_dataset(file)) for file in files}  # once, whatever the number of runs
+            files = {task.problem.data for task in tasks}
+            datasets: dict[Path | None, Any] = {file: ray.put(load_dataset(file)) for file in files if file is not None}
             remote = ray.remote(num_cpus=1, max_retries=RETRIES, max_calls=200)(_play)
-            yield from _dealt(remote, deque(tasks), datasets, self.workers, watch)
+            registrations = outside()
+
+            def send(task: Task) -> Any:
+                return remote.remote(task, datasets.get(task.problem.data), registrations)
+
+            yield from _played(send, deque(tasks), self.workers, watch)
 
 
-def _dealt(
-    remote: Any, waiting: deque[Task], datasets: dict[Path, Any], workers: int | None, watch: Watch
-) -> Iterator[Outcome]:
-    """Keep the cluster's cores busy and no more than that waiting; answer runs as they end."""
+def _played(send: Callable[[Task], Any], waiting: deque[Task], workers: int | None, watch: Watch) -> Iterator[Outcome]:
+    """Keep the cluster's cores busy and no more than that waiting; yield runs as they end."""
     import ray
 
-    flying: dict[Any, Task] = {}
+    running: dict[Any, Task] = {}
     try:
-        while (waiting or flying) and not watch.stopped():
+        while (waiting or running) and not watch.stopped():
             room = workers or _cores(ray)
-            while waiting and len(flying) < room:
+            while waiting and len(running) < room:
                 task = waiting.popleft()
                 watch.started(task)
-                flying[remote.remote(task, None if task.problem.data is None else datasets[task.problem.data])] = task
-            ready, _ = ray.wait(list(flying), num_returns=1, timeout=POLL_SECONDS)
+                running[send(task)] = task
+            ready, _ = ray.wait(list(running), num_returns=1, timeout=POLL_SECONDS)
             for reference in ready:
-                yield Outcome(flying.pop(reference), _result(reference))
+                yield Outcome(running.pop(reference), _result(reference))
     finally:
-        for reference in flying:
+        for reference in running:
             ray.cancel(reference, force=True)
 
 
@@ -71,15 +75,16 @@ def _cores(ray: Any) -> int:
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
-def _play(task: Task, dataset: ProfileDataset | None) -> RunRecord | Failure:
-    """On a node: the same as anywhere."""
+def _play(task: Task, dataset: ProfileDataset | None, registrations: Sequence[Registration]) -> RunRecord | Failure:
+    """A run on a node of the cluster."""
     import torch
 
     torch.set_num_threads(1)
     try:
-        return play(task, dataset=dataset)
+        adopt(registrations)
+        return play_task(task, dataset=dataset)
     except Exception as error:
-        return Failure.of(error)
+        return Failure.of(error).sendable
 
 
 def _result(reference: Any) -> RunRecord | Failure:
@@ -105,8 +110,9 @@ def _connected(workers: int | None, address: str | None) -> Iterator[None]:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         raise ConfigError(
-            f"--address: expected a Ray cluster at {address or 'this machine'}, could not reach it ({error}); "
-            "`ray start --head` starts one"
+            f"expected a Ray cluster at {address or 'this machine'}, could not reach it ({error}); "
+            "`ray start --head` starts one",
+            field="address",
         ) from None
     try:
         yield

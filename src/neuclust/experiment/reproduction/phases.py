@@ -12,7 +12,7 @@ from types import MappingProxyType
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.plan import Problem, make_plan
+from neuclust.experiment.problem import Problem, open_problem
 from neuclust.experiment.spec import SweepSpec
 from neuclust.experiment.tasks import Task, tasks_of
 from neuclust.registry import POLICIES, policy_config, policy_spec
@@ -47,7 +47,7 @@ class Reading:
     preset: str
     words: str
     settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    starts_at_zero: bool = True  # f(·; θ_0) = 0, as the paper's analysis asks
+    starts_at_zero: bool = True  # f(·; θ_0) = 0, as the paper's analysis requires
 
 
 _READINGS = (
@@ -116,7 +116,7 @@ def quick_scale(study: Study) -> Scale:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of the reproduction: who plays what, under a name that stands in the results."""
+    """A part of the reproduction: its tasks, under a name that stands in the results."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -178,14 +178,15 @@ def _has(config: object, key: str) -> bool:
 def open_study(study: Study, problem: Problem, scale: Scale) -> Layout:
     """Open the problem; what cannot be played is refused here."""
     problem = replace(problem, rounds=scale.rounds)
-    plan = make_plan(problem, (), (0,))
-    environment = plan.environment(0)
+    opened = open_problem(problem)
+    environment = opened.environment(0)
     if scale.cluster_numbers and max(scale.cluster_numbers) > environment.n_arms:
         raise ConfigError(
-            f"--clusters: expected at most as many clusters as the {environment.n_arms} arms, got "
-            f"{max(scale.cluster_numbers)}; name smaller numbers"
+            f"expected at most as many clusters as the {environment.n_arms} arms, got "
+            f"{max(scale.cluster_numbers)}; name smaller numbers",
+            field="clusters",
         )
-    return Layout(study, problem, scale, plan.rounds, environment)
+    return Layout(study, problem, scale, opened.rounds, environment)
 
 
 def paper_preset(policy: str, study: Study) -> str:
@@ -195,7 +196,7 @@ def paper_preset(policy: str, study: Study) -> str:
 
 
 def phases(layout: Layout, *, authors: bool = False, policies: Sequence[str] = ()) -> list[Phase]:
-    """The parts that need no tuning; `policies` restricts ours, which is everybody otherwise."""
+    """The parts that need no tuning; `policies` restricts ours, all there are otherwise."""
     found = [_paper(layout), _readings(layout), _ours(layout, policies), _clusters(layout)]
     return [*found, _authors(layout)] if authors else found
 
@@ -220,7 +221,7 @@ def _readings(layout: Layout) -> Phase:
 
 
 def our_policies(layout: Layout, policies: Sequence[str] = ()) -> list[str]:
-    """Those asked for, or everybody there is."""
+    """Those asked for, or all there are."""
     for name in policies:
         policy_spec(name)
     return [name for name in policies or POLICIES if name not in layout.scale.left_out]

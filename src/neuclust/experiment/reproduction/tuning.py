@@ -1,4 +1,4 @@
-"""Searches of a reproduction: the paper's grids, and an equal budget for everybody; on seeds no report plays."""
+"""Searches of a reproduction: the paper's grids, and an equal budget for every policy; on seeds no report plays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from neuclust.configuration import keys
 from neuclust.experiment.reproduction.phases import PAPER_POLICIES, Layout, our_policies, paper_preset
 from neuclust.experiment.tuning.space import PAPER_GRIDS, Space, parse_space
 from neuclust.experiment.tuning.tune import TuningPlan
-from neuclust.registry import POLICIES, policy_config
+from neuclust.registry import POLICIES, knows_truth, policy_config
 
 DEVELOPMENT_SEEDS = (1000, 1001, 1002)
 # By the last part of a setting's name, so that a policy added tomorrow is tuned like the others: how much it
@@ -29,7 +29,7 @@ TUNABLE = {
     "count": "5:40",
 }
 SKIPPED = ("slate.", "slate_net.", "arms.training.")
-UNUSED = {"epsilon-greedy": ("arms.",)}  # it has widths in its configuration and never asks for them
+UNUSED = {"epsilon-greedy": ("arms.",)}  # its configuration has widths, which it never computes
 
 
 def space_of(policy: str, most_clusters: int = 40) -> Space:
@@ -40,7 +40,7 @@ def space_of(policy: str, most_clusters: int = 40) -> Space:
         for key in keys(config)
         if key.rsplit(".", 1)[-1] in TUNABLE and not key.startswith(skipped) and _is_number(config, key)
     ]
-    return parse_space(policy, "default", params) if params and not _knows_truth(policy) else ()
+    return parse_space(policy, "default", params) if params and not knows_truth(policy) else ()
 
 
 def _range(key: str, most_clusters: int) -> str:
@@ -54,10 +54,6 @@ def _is_number(config: object, key: str) -> bool:
     for name in key.split("."):
         value = getattr(value, name)
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
-
-
-def _knows_truth(policy: str) -> bool:
-    return "oracle" in policy or policy == "static"
 
 
 def tuned_plans(layout: Layout, trials: int, policies: Sequence[str] = ()) -> list[TuningPlan]:

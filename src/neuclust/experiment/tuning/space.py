@@ -1,4 +1,4 @@
-"""What may be tuned: settings with the values or the range to try, from a command line or the paper's grid."""
+"""What may be tuned: settings with the values or the range to try, from text or the paper's grid."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PAPER_GRIDS: Mapping[str, Space] = {
 
 
 def parse_space(policy: str, preset: str, params: Sequence[str], grid: str | None = None) -> Space:
-    """The space meant by `--param` texts and `--grid paper`; a param takes the place of the grid's entry.
+    """The space of `KEY=V1,V2` or `KEY=LOW:HIGH[:log]` texts and the grid `paper`; a text replaces the grid's entry.
 
     Without either it is the paper's grid, where that knows the policy.
     """
@@ -65,15 +65,16 @@ def parse_space(policy: str, preset: str, params: Sequence[str], grid: str | Non
     names = [entry.key for entry in own]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConfigError(f"--param: expected each setting once, got {twice[0]} twice; join their values")
+        raise ConfigError(f"expected each setting once, got {twice[0]} twice; join their values", field="settings")
     return (*(entry for entry in _grid(policy, grid) if entry.key not in names), *own)
 
 
 def _default_grid(policy: str) -> str:
     if policy not in PAPER_GRIDS:
         raise ConfigError(
-            f"expected something to tune, got no --param, and the paper's grid knows {', '.join(PAPER_GRIDS)} but not "
-            f"{policy}; add --param KEY=V1,V2 (`neuclust policies {policy}` lists the keys)"
+            f"expected something to tune, got none, and the paper's grid knows {', '.join(PAPER_GRIDS)} but not "
+            f"{policy}; add KEY=V1,V2",
+            field="settings",
         )
     return "paper"
 
@@ -82,10 +83,11 @@ def _grid(policy: str, grid: str | None) -> Space:
     if grid is None:
         return ()
     if grid != "paper":
-        raise ConfigError(f"--grid: expected paper, got {grid!r}; use --param for your own values")
+        raise ConfigError(f"expected paper, got {grid!r}; name settings for your own values", field="grid")
     if policy not in PAPER_GRIDS:
         raise ConfigError(
-            f"--grid: expected one of {', '.join(PAPER_GRIDS)}, got {policy}, which the grid does not know; use --param"
+            f"expected one of {', '.join(PAPER_GRIDS)}, got {policy}, which the grid does not know; name settings",
+            field="grid",
         )
     return PAPER_GRIDS[policy]
 
@@ -94,23 +96,16 @@ def _parse_param(config: Any, text: str) -> Values | Range:
     name, equals, wanted = (part.strip() for part in text.partition("="))
     if not equals or not name or not wanted:
         raise ConfigError(
-            f"--param: expected key=v1,v2,... or key=low:high[:log], got {text!r}; for example gamma=0.1,1,10"
+            f"expected key=v1,v2,... or key=low:high[:log], got {text!r}; for example gamma=0.1,1,10", field="settings"
         )
-    key = "clustering.count" if name == "clusters" and hasattr(config, "clustering") else _resolved(config, name)
+    key = "clustering.count" if name == "clusters" and hasattr(config, "clustering") else resolve(config, name)
     return _parse_range(config, key, wanted, text) if ":" in wanted else _parse_values(config, key, wanted)
-
-
-def _resolved(config: Any, name: str) -> str:
-    try:
-        return resolve(config, name)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("--set", "--param", 1)) from None
 
 
 def _parse_values(config: Any, key: str, wanted: str) -> Values:
     values = tuple(dict.fromkeys(value.strip() for value in wanted.split(",")))
     for value in values:
-        _try(config, key, value)
+        with_setting(config, key, value)
     return Values(key, values)
 
 
@@ -119,23 +114,17 @@ def _parse_range(config: Any, key: str, wanted: str, text: str) -> Range:
     try:
         low, high = float(parts[0]), float(parts[1])
     except ValueError:
-        raise ConfigError(f"--param: expected numbers in key=low:high[:log], got {text!r}") from None
+        raise ConfigError(f"expected numbers in key=low:high[:log], got {text!r}", field="settings") from None
     log = parts[2:] == ["log"]
     if parts[2:] and not log:
-        raise ConfigError(f"--param: expected key=low:high or key=low:high:log, got {text!r}")
+        raise ConfigError(f"expected key=low:high or key=low:high:log, got {text!r}", field="settings")
     if not (math.isfinite(low) and math.isfinite(high) and low < high) or (log and low <= 0):
-        raise ConfigError(f"--param: expected low < high{', both above 0 for log' if log else ''}, got {text!r}")
+        positive = ", both above 0 for log" if log else ""
+        raise ConfigError(f"expected low < high{positive}, got {text!r}", field="settings")
     found = Range(key, low, high, log, _is_whole(config, key))
     for end in (low, high):
-        _try(config, key, setting_text(found, end))
+        with_setting(config, key, setting_text(found, end))
     return found
-
-
-def _try(config: Any, key: str, value: str) -> None:
-    try:
-        with_setting(config, key, value)
-    except ConfigError as error:
-        raise ConfigError(str(error).replace("--set", "--param", 1)) from None
 
 
 def _is_whole(config: Any, key: str) -> bool:
@@ -148,7 +137,7 @@ def _is_whole(config: Any, key: str) -> bool:
 
 
 def setting_text(entry: Range, value: float) -> str:
-    """A drawn number as a setting's text, with the four digits that anyone would type again."""
+    """A drawn number as a setting's text, with four significant digits."""
     return str(round(value)) if entry.whole else f"{value:.4g}"
 
 

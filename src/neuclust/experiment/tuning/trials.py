@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PRUNE_BELOW, PRUNE_FROM = 0.15, 3  # worse on each of the first 3 seeds (p = 1/8) is enough to give a trial up
 
-Play = Callable[[Settings, int], RunRecord]
+Play = Callable[[Settings, int], RunRecord | None]  # None: cut short
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def open_study(question: str, journal: Path | None) -> optuna.Study:
     if journal is not None and study.user_attrs.get("question", question) != question:
         raise ConfigError(
             f"{journal.parent}: expected a new folder or an earlier tuning of the same question, got one of another "
-            "problem, policy, space, seeds or rounds; name another --out"
+            "problem, policy, space, seeds or rounds; name another folder"
         )
     study.set_user_attr("question", question)
     for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
@@ -165,7 +165,7 @@ def _evaluate(
             trial.set_user_attr("reason", str(error))
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return True
-        if record.interrupted:
+        if record is None:
             return False
         regrets.append(record.expected_regret)
         trial.report(record.expected_regret, step)

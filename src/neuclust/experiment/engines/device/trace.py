@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from neuclust.environments.slates import RoundScore, SlateEnvironment
+from neuclust.environments.problem import RoundScore
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.experiment.engines.device.dealer import RoundTruth
 from neuclust.kernels.poisson_binomial import pmf
 

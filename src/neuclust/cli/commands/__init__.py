@@ -1,0 +1,1 @@
+"""The commands: each module has the records of options and the functions behind them."""

@@ -1,0 +1,118 @@
+"""`neuclust policies`, `envs` and `clusters`: what can be named, and whether the arms of a problem form clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from neuclust.cli.command import argument, option
+from neuclust.cli.options import deliver, json_option
+from neuclust.cli.outputs import Outputs, check_outputs
+from neuclust.errors import ConfigError, one_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class PoliciesOptions:
+    name: str | None = argument(None, "One policy: every setting, for --set.", "NAME[:PRESET]")
+
+
+def policies(options: PoliciesOptions) -> None:
+    """List the policies and their presets, or the settings of one."""
+    from neuclust.configuration import entries
+    from neuclust.registry import policies as known
+    from neuclust.registry import policy_config, split_name
+
+    if options.name is None:
+        rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in known().values()]
+        _print_rows(("policy", "what it does", "presets"), rows)
+        return
+    policy, preset = split_name(options.name)
+    values = entries(policy_config(policy, preset or "default"))
+    _print_rows(("setting", "value"), [(key, _shown(value)) for key, value in values.items()])
+
+
+def _shown(value: object) -> str:
+    """A value as --set takes it."""
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def envs() -> None:
+    """List the problems that can be named."""
+    from neuclust.environments.catalogue import environments
+
+    _print_rows(("problem", "what it is"), [(spec.name, spec.summary) for spec in environments().values()])
+
+
+def _print_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from neuclust.cli.console import make_console
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for index, heading in enumerate(headings):
+        table.add_column(heading, no_wrap=index == 0)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    make_console().print(table)
+
+
+@dataclass(frozen=True, slots=True)
+class ClustersOptions:
+    env: str | None = option(None, "A built-in problem (see `neuclust envs`).")
+    data: Path | None = option(None, "A prepared problem instead.", "FILE.npz")
+    choose: str = option("stability", "silhouette, elbow, stability or likelihood.")
+    most: int = option(30, "The largest number looked at.", "M", min=2)
+    seed: int = option(0, "Draws the sample and the comparison data.", min=0)
+    json: str | None = json_option("The numbers")
+    plot: Path | None = option(None, "Elbow, silhouette and stability as .png or .svg.", "FILE")
+
+    def profiles(self) -> tuple[str, Tensor]:
+        """The problem's name and its arms' profiles (N, d)."""
+        if self.data is not None:
+            import torch
+
+            from neuclust.data.dataset import load_dataset
+
+            dataset = load_dataset(self.data)
+            return dataset.name, torch.from_numpy(dataset.arms)
+        from neuclust.environments.catalogue import build_environment
+        from neuclust.environments.problem import HasArms
+
+        assert self.env is not None  # one of the two is given
+        environment = build_environment(self.env, slate_size=1, horizon=1, seed=self.seed)
+        if not isinstance(environment, HasArms):
+            raise ConfigError("expected a problem that shows all its arms (arm_ids and profiles)", field="env")
+        return self.env, environment.profiles
+
+
+def clusters(options: ClustersOptions) -> None:
+    """Say how many clusters the arms form, by four criteria, and whether they form any."""
+    if (options.data is None) == (options.env is None):
+        raise ConfigError("expected a built-in problem (--env) or a file (--data), one of them; give one")
+    check_outputs(Outputs(json=options.json, plot=options.plot))
+    from neuclust.slates.cluster_choice import CRITERIA, choose_clusters
+
+    if options.choose not in CRITERIA:
+        raise ConfigError(one_of(options.choose, CRITERIA), field="choose")
+    from json import dumps
+
+    from neuclust.report.cluster_choice import figure, record, text
+    from neuclust.report.drawing import save_figure
+
+    name, profiles = options.profiles()
+    report = choose_clusters(profiles, options.choose, options.most, options.seed)
+    if options.plot is not None:
+        save_figure(figure(name, report), options.plot)
+    numbers = dumps(record(name, report), indent=2) + "\n"
+    deliver(options.json, numbers, lambda: typer.echo(text(name, report), nl=False))

@@ -1,0 +1,143 @@
+"""What a problem deals: the catalogue of arms, the arms offered per round, their true mean rewards, and the coins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Protocol
+
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from neuclust.randomness import stream
+
+
+class View(Protocol):
+    """What a round shows of the offered arms' profiles, (n, d) -> (n, d), where it is not the profiles themselves."""
+
+    def __call__(self, profiles: Tensor, query: Tensor | None) -> Tensor: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Arms:
+    """The catalogue: every arm that can be offered."""
+
+    profiles: Tensor  # (N, d)
+    ids: Tensor  # (N,)
+    counts: Tensor | None = None  # (N, d) observations behind each profile entry, where known
+    labels: Tensor | None = None  # (N,) the cluster each arm was drawn from, where there is one
+    view: View | None = None
+
+    @classmethod
+    def numbered(cls, profiles: NDArray, labels: NDArray | None = None) -> Arms:  # type: ignore[type-arg]
+        """Arms with ids 0 to N − 1."""
+        known = None if labels is None else torch.from_numpy(labels)
+        return cls(torch.from_numpy(profiles), torch.arange(len(profiles)), labels=known)
+
+    def shown(self, rows: Tensor | None, query: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Ids (n,) and shown profiles (n, d) of the offered rows; the catalogue's own tensors where all are offered."""
+        ids, profiles = (self.ids, self.profiles) if rows is None else (self.ids[rows], self.profiles[rows])
+        return ids, profiles if self.view is None else self.view(profiles, query)
+
+    def groups(self, rows: Tensor | None) -> Tensor:
+        """The cluster of every offered arm, (n,); zeros where there are none."""
+        labels = torch.zeros(len(self.ids), dtype=torch.int64) if self.labels is None else self.labels
+        return labels if rows is None else labels[rows]
+
+
+def coins(seed: int, purpose: str, size: int, t: int) -> Tensor:
+    """`size` uniform numbers of round t, a function of (seed, purpose, t) alone: every policy meets the same ones."""
+    return torch.from_numpy(stream(seed, purpose, t).random(size))
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The rows offered in round t, ascending: `size` of N arms at random, or None for all of them."""
+
+    n_arms: int
+    size: int | None = None
+    seed: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        return self.size is None or self.size == self.n_arms
+
+    def __call__(self, t: int) -> Tensor | None:
+        if self.is_whole:
+            return None
+        chosen = stream(self.seed, "offer", t).choice(self.n_arms, self.size, replace=False, shuffle=False)
+        return torch.from_numpy(chosen).sort().values
+
+
+class MeanRewards(Protocol):
+    """The truth: μ of the arms at `positions` (all where None) for one query, (n,) float64 in [0, 1]."""
+
+    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor: ...
+
+
+class RecordedRounds(Protocol):
+    """Round t as it is dealt: the rows offered, ascending, (n,), and what each really paid or its μ, (n,) in [0, 1]."""
+
+    def __call__(self, t: int) -> tuple[Tensor, Tensor]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """Rounds with arms offered at random and mean rewards that depend on the query alone."""
+
+    means_of: MeanRewards
+    queries: Tensor | None = None  # (T, d)
+
+    def deal(self, t: int, offer: Offer) -> tuple[Tensor | None, Tensor]:
+        """The rows offered in round t (None: all) and their μ, (n,) each."""
+        rows = offer(t)
+        return rows, self.means_of(rows, query_at(self.queries, t))
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Rounds dealt whole: what really happened, or arms and mean rewards that change from round to round."""
+
+    rounds: RecordedRounds
+    queries: Tensor | None = None
+
+    def deal(self, t: int, offer: Offer) -> tuple[Tensor | None, Tensor]:  # noqa: ARG002
+        return self.rounds(t)
+
+
+Rounds = Simulated | Recorded
+
+
+def query_at(queries: Tensor | None, t: int) -> Tensor | None:
+    """What round t asks for, (d,). A copy: a view would carry every future query in its storage."""
+    return None if queries is None else queries[t - 1].clone()
+
+
+def average_means(rounds: Rounds, n_arms: int, horizon: int) -> Tensor:
+    """μ of every arm averaged over the rounds, (N,); recorded arms over the rounds that offered them, or 0."""
+    every = Offer(n_arms)
+    if isinstance(rounds, Simulated) and rounds.queries is None:  # every round has the same means
+        return rounds.means_of(None, None)
+    sums, times = (torch.zeros(n_arms, dtype=torch.float64) for _ in range(2))
+    for t in range(1, horizon + 1):
+        offered, means = rounds.deal(t, every)
+        rows = slice(None) if offered is None else offered
+        sums[rows] += means
+        times[rows] += 1
+    return sums / times.clamp(min=1)
+
+
+def same(mine: object, theirs: object) -> bool:
+    """Equal tensors, sparse matrices, tuples or records of such, or plain values."""
+    if mine is theirs:
+        return True
+    if type(mine) is not type(theirs):
+        return False
+    if isinstance(mine, Tensor) and isinstance(theirs, Tensor):
+        return torch.equal(mine, theirs)
+    if isinstance(mine, csr_matrix) and isinstance(theirs, csr_matrix):
+        return mine.shape == theirs.shape and abs(mine - theirs).max() == 0
+    if is_dataclass(mine):
+        return all(same(getattr(mine, part.name), getattr(theirs, part.name)) for part in fields(mine))
+    return bool(mine == theirs)

@@ -1,0 +1,28 @@
+"""The ensemble that needs no tuning, and simpler forms of it."""
+
+from __future__ import annotations
+
+from neuclust.policies.auto.change_point import DriftConfig
+from neuclust.policies.auto.ensemble import TeamConfig
+from neuclust.policies.auto.learners.catalogue import LearnersConfig
+from neuclust.policies.auto.policy import AutoConfig, ExploringConfig
+
+AUTO = {
+    "default": AutoConfig(),
+    "leader": AutoConfig(combine="leader"),
+    "max": AutoConfig(combine="max", claims=0),
+    # one linear model with scales from the data, where reward is known to rise with affinity
+    "linear": AutoConfig(
+        team=TeamConfig(learners="linear", drift=DriftConfig(threshold=None)), exploring=ExploringConfig(eps0=0.0)
+    ),
+    # three learners, the largest score after a penalty for evidence: the ensemble to beat
+    "prototype": AutoConfig(
+        team=TeamConfig(
+            learners="linear,waves,net", prior=2.0, settling=0, switching=0.0,
+            drift=DriftConfig(threshold=None), options=LearnersConfig(linear_bonus=0.3),
+        ),
+        combine="max",
+        claims=0,
+        exploring=ExploringConfig(eps0=0.0),
+    ),
+}  # fmt: skip

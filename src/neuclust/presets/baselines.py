@@ -1,0 +1,82 @@
+"""The policies NeUClust is compared with."""
+
+from __future__ import annotations
+
+from neuclust.models.encoder import EncoderConfig
+from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
+from neuclust.policies.adaptive_cells import AdaptiveCellConfig
+from neuclust.policies.cluster_oracle import ClusterOracleConfig
+from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig
+from neuclust.policies.combinatorial_sampling import CombinatorialSamplingConfig
+from neuclust.policies.counts import CountConfig
+from neuclust.policies.cubes import CubeConfig
+from neuclust.policies.epsilon_greedy import EpsilonGreedyConfig
+from neuclust.policies.linear import LinearConfig
+from neuclust.policies.linear_armwise import ArmwiseLinearConfig
+from neuclust.policies.linear_sampling import LinearSamplingConfig
+from neuclust.policies.neural_linear import NeuralLinearConfig
+from neuclust.policies.neural_linucb import NeuralLinUCBConfig
+from neuclust.policies.neural_mab import NeuralMABConfig
+from neuclust.policies.reference import ReferenceConfig
+from neuclust.presets.arms import (
+    DEFAULT_ARMS,
+    DIAGONAL_ARMS,
+    LITERAL_ARMS,
+    PAPER_ARMS,
+    RAW_ARMS,
+    authors_arms,
+    yelp_arms,
+)
+from neuclust.slates.clustering import ClusteringConfig
+
+CN_UCB = {
+    "default": CombinatorialNeuralConfig(DEFAULT_ARMS),
+    "paper": CombinatorialNeuralConfig(PAPER_ARMS),
+    "paper-yelp": CombinatorialNeuralConfig(yelp_arms(PAPER_ARMS)),
+    "paper-raw": CombinatorialNeuralConfig(RAW_ARMS),
+    "paper-literal": CombinatorialNeuralConfig(LITERAL_ARMS),
+    "authors-ml": CombinatorialNeuralConfig(authors_arms(20, 1.0, 1e-2, 10)),
+    "authors-yelp": CombinatorialNeuralConfig(authors_arms(100, 0.1, 1e-3, 40)),
+}
+
+
+CN_TS = {"default": CombinatorialSamplingConfig(DEFAULT_ARMS)}
+NEURAL_UCB = {"default": CombinatorialNeuralConfig(DIAGONAL_ARMS)}
+NEURAL_TS = {"default": CombinatorialSamplingConfig(DIAGONAL_ARMS, samples=1)}
+EPSILON_GREEDY = {"default": EpsilonGreedyConfig(DIAGONAL_ARMS)}
+LINUCB = {"default": LinearConfig()}
+LINUCB_DISJOINT = {"default": ArmwiseLinearConfig(EncoderConfig("raw"))}
+LINUCB_HYBRID = {"default": ArmwiseLinearConfig(EncoderConfig("scale", rho=5.0), shared=True)}
+LIN_TS = {"default": LinearSamplingConfig()}
+ACC_UCB = {"default": AdaptiveCellConfig()}
+CUCB = {"default": CountConfig()}
+REFERENCE = {"default": ReferenceConfig()}
+CLUSTER_ORACLE = {"default": ClusterOracleConfig(ClusteringConfig(count=15))}
+
+CC_MAB = {
+    "default": CubeConfig(EncoderConfig("scale", rho=5.0)),  # entries of ratings fill [0, 1]
+    "authors-ml": CubeConfig(EncoderConfig("raw"), clip=False),  # eleven cubes per axis, not two
+}
+
+NEURAL_LINUCB = {"default": NeuralLinUCBConfig()}
+NEURAL_LINEAR = {"default": NeuralLinearConfig(), "ucb": NeuralLinearConfig(exploration="ucb")}
+
+
+def _authors_mab(rate: float, steps: int) -> NeuralMABConfig:
+    """One linear layer with a bias on raw contexts, the whole history at every step, no slate net."""
+    net = FeatureNetConfig(
+        input=NetInputConfig(EncoderConfig("raw"), pooled=False, constant=0.0),
+        depth=0,
+        init="torch-default",
+        adam=AdamConfig(rate=rate, steps=steps, batch_size=None, decay=0.0),
+        retrain=RetrainConfig.always(1),
+    )
+    return NeuralMABConfig(net, slate_kind="none", shortcut=False)
+
+
+NEURAL_MAB = {
+    "default": NeuralMABConfig(),
+    "plain": NeuralMABConfig(slate_kind="plain", shortcut=False),
+    "authors-ml": _authors_mab(1e-2, 50),
+    "authors-yelp": _authors_mab(1e-3, 30),
+}

@@ -1,0 +1,47 @@
+"""The contest keeps one line per run, goes on where it was stopped, and leaves out what fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.contest import contestant, main
+from neuclust.experiment.contestants import Contestant
+from neuclust.experiment.sinks import read_lines
+
+KEYS = {"problem", "policy", "seed", "rounds", "regret", "seconds", "restarts"}
+
+
+def test_a_contest_plays_what_the_file_does_not_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "runs.jsonl"
+    order = [
+        "--out",
+        str(out),
+        "--problem",
+        "bump",
+        "--workers",
+        "1",
+        "--rounds",
+        "104",
+        "--policy",
+        "linucb@alpha=0.3",
+    ]
+    main([*order, "--seeds", "7:8"])
+    (row,) = once = read_lines(out)
+    assert row.keys() == KEYS
+    assert (row["problem"], row["policy"], row["seed"], row["rounds"]) == ("bump", "linucb@alpha=0.3", 7, 104)
+    assert list(row["regret"]) == ["100", "104"]
+    main([*order, "--policy", "linucb@alpha=x", "--policy", "uniform", "--seeds", "7:8"])
+    assert [row["policy"] for row in read_lines(out)] == ["linucb@alpha=0.3", "uniform"]
+    assert read_lines(out)[:1] == once
+    assert "bump linucb@alpha=x seed 7: ConfigError" in capsys.readouterr().err
+    main([*order, "--seeds", "7:9", "--limit", "0"])
+    assert "stopped after 0 of 1 runs" in capsys.readouterr().err
+
+
+def test_policies_are_named_with_preset_and_settings() -> None:
+    assert contestant("cn-ucb:paper@gamma=0.5;arms.network.width=8") == Contestant(
+        "cn-ucb", "paper", None, {"gamma": "0.5", "arms.network.width": "8"}
+    )
+    assert contestant("auto") == Contestant("auto")

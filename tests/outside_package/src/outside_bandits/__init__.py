@@ -1,0 +1,1 @@
+"""A policy and an environment that neuclust does not ship."""
