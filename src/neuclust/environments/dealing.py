@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
@@ -30,7 +31,7 @@ class Arms:
     view: View | None = None
 
     @classmethod
-    def numbered(cls, profiles: NDArray, labels: NDArray | None = None) -> Arms:  # type: ignore[type-arg]
+    def numbered(cls, profiles: NDArray[np.float64], labels: NDArray[np.int64] | None = None) -> Arms:
         """Arms with ids 0 to N − 1."""
         known = None if labels is None else torch.from_numpy(labels)
         return cls(torch.from_numpy(profiles), torch.arange(len(profiles)), labels=known)
