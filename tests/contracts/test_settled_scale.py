@@ -75,7 +75,7 @@ def spoil(policy: Any) -> None:
         else:
             covariance._ridge = -1e9
     else:
-        policy._matrix[0, 0] = -1e9
+        policy.matrix[0, 0] = -1e9
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from small_problems import random_round, small_environment
 from neuclust.errors import ConfigError
 from neuclust.models.context_tree import ContextTree
 from neuclust.models.encoder import EncoderConfig
-from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
+from neuclust.policies.tabular import AdaptiveCellConfig, AdaptiveCellUCB
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank
 

@@ -18,7 +18,7 @@ from neuclust.models.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.models.confidence import ConfidenceConfig
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.schedules import ScheduleConfig
-from neuclust.policies.combinatorial_sampling import (
+from neuclust.policies.combinatorial_neural import (
     CombinatorialNeuralTS,
     CombinatorialSamplingConfig,
     largest_normal,

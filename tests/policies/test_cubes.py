@@ -12,7 +12,7 @@ from small_problems import small_environment
 
 from neuclust.errors import ConfigError
 from neuclust.models.encoder import EncoderConfig
-from neuclust.policies.cubes import CubeBandit, CubeConfig, parts_per_axis, plays_wanted
+from neuclust.policies.tabular import CubeBandit, CubeConfig, parts_per_axis, plays_wanted
 
 DIM, K = 6, 3
 

@@ -12,7 +12,7 @@ from small_problems import small_environment
 
 from neuclust.errors import ConfigError
 from neuclust.models.feature_net import FeatureNetConfig, RetrainConfig
-from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
+from neuclust.policies.neural_linear import NeuralLinUCB, NeuralLinUCBConfig
 
 DIM, K, ALPHA, RIDGE = 6, 3, 0.6, 2.0
 
