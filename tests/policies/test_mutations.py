@@ -34,6 +34,7 @@ import torch
 from small_problems import small_environment
 from torch import Tensor
 
+from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.armwise import ArmwiseRidge
 from neuclust.models.confidence import DiagonalConfidence
@@ -43,8 +44,10 @@ from neuclust.policies import across, combinatorial_neural, neuclust, neural_mab
 from neuclust.policies.auto.ensemble import Team
 from neuclust.policies.linear import LinearTS, SharedLinUCB
 from neuclust.policies.neural_linear import NeuralLinear, NeuralLinUCB
+from neuclust.randomness import stream
 from neuclust.registry import POLICIES, build_policy
 from neuclust.slates import ties
+from neuclust.slates.constraints import Constraints, rules
 
 K = 3
 Patch = pytest.MonkeyPatch
@@ -100,7 +103,7 @@ def explicit_neural_ucb(name: str) -> None:
 
 
 def one_draw_for_all_arms(uniform: Any, samples: int) -> Tensor:
-    return test_combinatorial_sampling.largest_normal(uniform, samples)[:1].expand(len(uniform))
+    return LARGEST_NORMAL(uniform, samples)[:1].expand(len(uniform))
 
 
 def learned_without_rewards(self: SharedLinUCB, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
@@ -119,7 +122,7 @@ OWN_LEARN = ArmwiseRidge.learn
 
 def one_draw_an_arm(self: NeuralLinear, features: Tensor, t: int) -> Tensor:
     """Thompson sampling as if every arm's reward were independent of the others'."""
-    noise = torch.from_numpy(test_neural_linear.stream(self.seed, "neural-linear", t).standard_normal(len(features)))
+    noise = torch.from_numpy(STREAM(self.seed, "neural-linear", t).standard_normal(len(features)))
     return self.posterior.means(features) + self.config.spread * self.posterior.widths(features) * noise
 
 
@@ -144,21 +147,22 @@ def same_every_round(seed: int, purpose: str, t: int = 0) -> Any:
     return STREAM(seed, purpose, 0)
 
 
-STREAM = reference.stream
+STREAM = stream
 
 
 def worst_first(scores: Tensor, rank: Tensor, k: int) -> Tensor:
     return TOP(-scores, rank, k)
 
 
-TOP = ties.top
+TOP = top
 
 
 def top_by_quality(value: Any, qualities: Tensor, rank: Tensor, k: int) -> Tensor:
     return TOP(qualities, rank, k)
 
 
-RULES = across.rules
+RULES = rules
+LARGEST_NORMAL = combinatorial_neural.largest_normal
 
 CASES: dict[str, Case] = {
     "auto": Case(
@@ -179,7 +183,7 @@ CASES: dict[str, Case] = {
     "neuclust-across": Case(
         test_across.test_one_of_each_cluster_and_required_and_excluded_arms_are_kept_to,
         "constraints are dropped",
-        changed(across, "rules", lambda kept, *rest, **more: RULES(across.Constraints(), *rest, **more)),
+        changed(across, "rules", lambda kept, *rest, **more: RULES(Constraints(), *rest, **more)),
     ),
     "cn-ucb": Case(
         lambda: explicit_neural_ucb("cn-ucb"), "the bonus is dropped", changed(ArmModel, "gamma", lambda self: 0.0)
