@@ -96,7 +96,8 @@ def _wait_for(directory: Path, descriptor: int, kind: int) -> None:
     end = time.monotonic() + PATIENCE
     while True:
         try:
-            return fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+            return
         except BlockingIOError:
             if time.monotonic() > end:
                 raise SaveError(
@@ -105,4 +106,4 @@ def _wait_for(directory: Path, descriptor: int, kind: int) -> None:
                 ) from None
             time.sleep(0.005)
         except OSError:
-            return None  # a file system without locks
+            return  # a file system without locks

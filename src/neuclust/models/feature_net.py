@@ -110,7 +110,7 @@ def fit_network(
     """
     x, target, counts = data
     rows, y = augment(net, x).numpy().astype(np.float32), target.numpy().astype(np.float32)
-    masks = _masks(config, net.weights[-1].shape[1] - net.bias, rng)
+    masks = dropout_masks(config.dropout, config.steps, net.weights[-1].shape[1] - net.bias, rng)
     batches = _batches(rows, y, counts.numpy(), config, rng)
     trained = adam(net, batches, rate=config.rate, decay=config.decay, head=head, masks=masks)
     return trained if finite(trained.weights) else net  # NaN weights could never be scored or trained again
@@ -130,13 +130,10 @@ def _batches(
         yield rows[pick], y[pick], 1 / config.batch_size
 
 
-def _masks(config: AdamConfig, units: int, rng: np.random.Generator) -> Floats | None:
-    """Dropout masks, (steps, m): 0, or 1/(1 − p) so that the expected activation stays."""
-    return dropout_masks(config.dropout, config.steps, units, rng) if config.dropout > 0 else None
-
-
-def dropout_masks(chance: float, count: int, units: int, rng: np.random.Generator) -> Floats:
-    """`count` masks of the last hidden layer, (count, m)."""
+def dropout_masks(chance: float, count: int, units: int, rng: np.random.Generator) -> Floats | None:
+    """Masks of the last hidden layer, (count, m): 0, or 1/(1 − p) so that the expected activation stays; None at 0."""
+    if chance == 0:
+        return None
     kept = rng.random((count, units)) >= chance
     return (kept / (1 - chance)).astype(np.float32)
 

@@ -139,7 +139,7 @@ class NeUClustAcross:
         return assemble(utility, found, self.slate_size, self.config.assembly, clusters).positions
 
     def _membership(self, seen: Round, categories: Tensor, own: bool) -> Tensor:
-        """p (n, C): soft over the policy's own clusters where asked for, else one category an arm."""
+        """p (n, C): soft over the policy's own clusters where asked for, else one category per arm."""
         category = torch.unique(categories, return_inverse=True)[1]
         hard = torch.nn.functional.one_hot(category).to(torch.float64)
         if not (self.config.assembly.soft and own):

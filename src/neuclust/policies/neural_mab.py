@@ -103,11 +103,9 @@ class NeuralMAB:
         return greedy_slate(self.slates.value, qualities, rank, self.slate_size)
 
     def _mask(self, t: int) -> Tensor | None:
-        chance = self.config.net.adam.dropout
-        if chance == 0:
-            return None
-        mask = dropout_masks(chance, 1, self.config.net.width, stream(self.seed, "neural-mab dropout", t))
-        return torch.from_numpy(mask[0]).to(torch.float64)
+        chance, rng = self.config.net.adam.dropout, stream(self.seed, "neural-mab dropout", t)
+        mask = dropout_masks(chance, 1, self.config.net.width, rng)
+        return None if mask is None else torch.from_numpy(mask[0]).to(torch.float64)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
