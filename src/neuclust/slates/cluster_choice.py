@@ -294,10 +294,6 @@ def _along_axes(points: Points, drawn: Points) -> Points:
     return np.asarray(points.mean(0) + drawn[:, : len(scales)] * scales / np.sqrt(len(points)) @ axes)
 
 
-def _by_silhouette(rows: Sequence[CountRow]) -> int:
-    return max(rows[1:] or rows, key=lambda row: row.silhouette).count
-
-
 def _by_elbow(rows: Sequence[CountRow]) -> int:
     """The sharpest bend of log W_k: the largest ratio of the fall to k to the fall beyond it.
 
@@ -318,15 +314,11 @@ def _by_stability(rows: Sequence[CountRow]) -> int:
     return max(row.count for row in several if row.stability >= best - AS_STABLE)
 
 
-def _by_likelihood(rows: Sequence[CountRow]) -> int:
-    return max(rows, key=lambda row: row.likelihood).count
-
-
 _CHOICES: dict[str, Callable[[Sequence[CountRow]], int]] = {
-    "silhouette": _by_silhouette,
+    "silhouette": lambda rows: max(rows[1:] or rows, key=lambda row: row.silhouette).count,
     "elbow": _by_elbow,
     "stability": _by_stability,
-    "likelihood": _by_likelihood,
+    "likelihood": lambda rows: max(rows, key=lambda row: row.likelihood).count,
 }
 
 
