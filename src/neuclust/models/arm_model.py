@@ -68,8 +68,10 @@ def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
     """What a state of such a model of arms with `dim` features holds at least."""
     network = config.network
     inputs = Encoder(config.encoder, dim, even=network.init == "symmetric").dim
-    weights = list(network_shapes(network.init, inputs, network.width, network.depth))
-    yield from numbered_shapes("weight", weights)
+    weights = []
+    for name, shape in numbered_shapes("weight", network_shapes(network.init, inputs, network.width, network.depth)):
+        yield name, shape  # one by one: a damaged manifest may ask for any number of layers
+        weights.append(shape)
     yield from nested_shapes("confidence", confidence_shapes(config.confidence, weights))
 
 
