@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pytest
+
 from tools import measures
 
 ROOT = Path(__file__).parents[1]

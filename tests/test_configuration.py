@@ -276,7 +276,7 @@ class Ranged:
         ({"width": 0}, "Ranged.width: expected a number of at least 1, got 0"),
         ({"dropout": 0.6}, "Ranged.dropout: expected a number from 0 to 0.5, got 0.6"),
         ({"dropout": -0.1}, "Ranged.dropout: expected a number from 0 to 0.5, got -0.1"),
-        ({"flat": 0.0}, "Ranged.flat: expected a number above 0 up to 1, got 0.0"),
+        ({"flat": 0.0}, "Ranged.flat: expected a number above 0 to 1, got 0.0"),
         ({"ridge": "1"}, "Ranged.ridge: expected a finite number, got '1'"),
     ],
 )

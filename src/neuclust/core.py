@@ -81,7 +81,7 @@ class Slate:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What came back: one reward an arm in slate order and one for the slate; NaN = not observed."""
+    """What came back: one reward per arm in slate order and one for the slate; NaN = not observed."""
 
     arm_rewards: Tensor  # (K,)
     slate_reward: Tensor  # scalar
@@ -98,10 +98,10 @@ class Feedback:
 class Policy(Protocol):
     """Selects a slate and learns from its feedback. `select` leaves the learned state as it was.
 
-    Threads: any number of them may `select` from one policy while nobody updates or loads it; the slates are those that
+    Threads: any number of them may `select` from one policy while none updates or loads it; the slates are those that
     one thread would get, if whatever the policy was given (an oracle's `means`, a clusterer) allows it too. Only one
     thread at a time may `update` or `load_state_dict`, and no other may use the policy meanwhile, not even to select:
-    it would read a state between two updates. Who serves while learning goes on selects from a copy,
+    it would read a state between two updates. A server that learns meanwhile selects from a copy,
     `copy.deepcopy(policy)`, which the learning thread makes between two updates and which later updates do not reach.
 
     A policy whose `load_state_dict` raised may be changed in part and must be thrown away.

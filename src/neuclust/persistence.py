@@ -163,7 +163,7 @@ def _replace(directory: Path, text: bytes, tensors: bytes) -> None:
 
 
 def _finish(directory: Path) -> None:
-    """Clear away what a killed save left: under the lock nobody alive is writing it.
+    """Clear away what a killed save left: under the lock no live process is writing it.
 
     Tensors that the manifest asks for take their place, all other scratch goes.
     """
@@ -176,7 +176,7 @@ def _finish(directory: Path) -> None:
 
 
 def _wanted(directory: Path) -> str | None:
-    """The checksum of the tensors that the manifest in place asks for; None where it tells none."""
+    """The checksum of the tensors that the manifest in place asks for; None where it has none."""
     try:
         checksum = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST)).get(CHECKSUM)
     except (SaveError, OSError):

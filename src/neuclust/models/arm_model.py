@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, check_entries, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.core import Feedback, Round, Slate
 from neuclust.kernels import fused
 from neuclust.kernels.initial import initial_network, network_shapes
@@ -40,6 +40,7 @@ from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=AT_LEAST_ONE)
 class NetworkConfig:
     """m units in each of L hidden layers; `output_scale` √m (`root-width`) or 1 (`one`)."""
 
@@ -48,15 +49,13 @@ class NetworkConfig:
     init: Literal["symmetric", "mirrored", "he", "torch-default"] = "mirrored"
     output_scale: Literal["root-width", "one"] = "root-width"
 
-    def __post_init__(self) -> None:
-        check_ranges(self, width=AT_LEAST_ONE, depth=AT_LEAST_ONE)
-
     @property
     def scale(self) -> float:
         return math.sqrt(self.width) if self.output_scale == "root-width" else 1.0
 
 
 @dataclass(frozen=True, slots=True)
+@checked()
 class ArmModelConfig:
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
@@ -64,16 +63,15 @@ class ArmModelConfig:
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-
 
 def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
     """What a state of such a model of arms with `dim` features holds at least."""
     network = config.network
     inputs = Encoder(config.encoder, dim, even=network.init == "symmetric").dim
-    weights = list(network_shapes(network.init, inputs, network.width, network.depth))
-    yield from numbered_shapes("weight", weights)
+    weights = []
+    for name, shape in numbered_shapes("weight", network_shapes(network.init, inputs, network.width, network.depth)):
+        yield name, shape  # one by one: a damaged manifest may ask for any number of layers
+        weights.append(shape)
     yield from nested_shapes("confidence", confidence_shapes(config.confidence, weights))
 
 

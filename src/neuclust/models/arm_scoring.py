@@ -7,7 +7,7 @@ Three ways give the same slate: one width per distinct context, one small matrix
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -33,8 +33,7 @@ HEAVY_WIDTH = 1e6  # multiplications of one width from which even few regions ar
 HEAVY_ROUND = 2e7  # multiplications of all widths from which bounds pay: about a millisecond
 
 
-@dataclass(frozen=True, slots=True)
-class ArmScores:
+class ArmScores(NamedTuple):
     """f, γw and v = f + γw of every arm of a round, each (n,)."""
 
     means: Tensor

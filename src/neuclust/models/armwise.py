@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neuclust.models.history import GrowingTable
+from neuclust.models.history import GrowingTable, load_tables
 from neuclust.models.state import check_indices, check_lengths, expect
 
 LONGEST = 1e6  # of a context: I − BᵀB of longer ones is made of rounding
@@ -79,15 +79,18 @@ class ArmwiseRidge:
         return len(self._ids) - 1
 
     def state_dict(self) -> dict[str, Tensor]:
-        tables = {"ids": self._ids, "thetas": self._thetas, "rows": self._rows, "owner": self._owner}
-        return {name: table.rows.clone() for name, table in tables.items()}
+        return {name: table.rows.clone() for name, table in self._tables().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        tables = {"ids": self._ids, "thetas": self._thetas, "rows": self._rows, "owner": self._owner}
-        found = {name: table.taken(state, name) for name, table in tables.items()}
-        check_lengths(ids=found["ids"], thetas=found["thetas"])
-        check_lengths(rows=found["rows"], owner=found["owner"])
-        check_indices("owner", found["owner"], len(found["ids"]))
-        expect(len(torch.unique(found["ids"])) == len(found["ids"]), "every arm once in ids", "some twice")
-        for name, table in tables.items():
-            table.load(found[name])
+        load_tables(self._tables(), state, _check_models)
+
+    def _tables(self) -> dict[str, GrowingTable]:
+        return {"ids": self._ids, "thetas": self._thetas, "rows": self._rows, "owner": self._owner}
+
+
+def _check_models(tables: Mapping[str, Tensor]) -> None:
+    ids, owner = tables["ids"], tables["owner"]
+    check_lengths(ids=ids, thetas=tables["thetas"])
+    check_lengths(rows=tables["rows"], owner=owner)
+    check_indices("owner", owner, len(ids))
+    expect(len(torch.unique(ids)) == len(ids), "every arm once in ids", "some twice")

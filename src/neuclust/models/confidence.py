@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, POSITIVE, checked
 from neuclust.errors import StateError
 from neuclust.kernels import widths
 from neuclust.kernels.network import Factors, Network, layer_factors, layers, scaled
@@ -26,6 +26,7 @@ _BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
 
 
 @dataclass(frozen=True, slots=True)
+@checked(ridge=POSITIVE, refresh=AT_LEAST_ONE)
 class ConfidenceConfig:
     """Which covariance, in which form; `per_width` divides gradients by √m as the paper does.
 
@@ -41,9 +42,6 @@ class ConfidenceConfig:
     ridge: float = 1.0
     per_width: bool = True
     refresh: int = 200  # updates between two exact refactorisations, so that rounding cannot pile up
-
-    def __post_init__(self) -> None:
-        check_ranges(self, ridge=POSITIVE, refresh=AT_LEAST_ONE)
 
 
 class FullConfidence:

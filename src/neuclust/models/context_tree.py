@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neuclust.models.history import GrowingTable
+from neuclust.models.history import GrowingTable, load_tables
 from neuclust.models.state import check_lengths, expect
 
 _NONE = -1
@@ -84,23 +84,14 @@ class ContextTree:
         return 0.0
 
     def _tables(self) -> dict[str, GrowingTable]:
-        return {
-            "depth": self._depth,
-            "parent": self._parent,
-            "child": self._child,
-            "middle": self._middle,
-            "counts": self._counts,
-            "sums": self._sums,
-        }
+        names = ("depth", "parent", "child", "middle", "counts", "sums")
+        return {name: getattr(self, f"_{name}") for name in names}
 
     def state_dict(self) -> dict[str, Tensor]:
         return {name: table.rows.clone() for name, table in self._tables().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        found = {name: table.taken(state, name) for name, table in self._tables().items()}
-        _check_cells(found)
-        for name, table in self._tables().items():
-            table.load(found[name])
+        load_tables(self._tables(), state, _check_cells)
 
 
 def _check_cells(tables: Mapping[str, Tensor]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -20,29 +19,6 @@ from neuclust.models.state import expect, take, take_count, take_number, take_nu
 SMALL = 128  # parameters below which exact widths are cheap enough
 FEW = 8  # updates below which there is hardly anything explored
 BOUND_SLACK = 1e-12  # relative to ‖ĝ‖²/λ: a bound must not fall below what rounding makes of the exact width
-
-
-class Covariance(Protocol):
-    """State behind full or last-layer widths."""
-
-    @property
-    def logdet(self) -> float: ...
-
-    def forms(self, factors: Factors, columns: Tensor) -> Tensor: ...
-
-    def narrow(
-        self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False
-    ) -> tuple[Tensor, Tensor]: ...
-
-    def cost(self, columns: int) -> int: ...
-
-    def work(self, columns: int) -> float: ...
-
-    def observe(self, factors: Factors) -> None: ...
-
-    def state_dict(self) -> dict[str, Tensor]: ...
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
 
 
 class PrimalCovariance:
@@ -266,3 +242,6 @@ class DualCovariance:
 def one_by_one(factors: Factors) -> Factors:
     """Gradients (n, ·) as n groups of one each, (n, 1, ·)."""
     return Factors(tuple(a.unsqueeze(1) for a in factors.inputs), tuple(d.unsqueeze(1) for d in factors.deltas))
+
+
+Covariance = PrimalCovariance | DualCovariance

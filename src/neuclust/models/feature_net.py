@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, SHARE, check_entries, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, BELOW_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError
 from neuclust.kernels.adam import Floats, adam
@@ -27,6 +27,7 @@ from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
+@checked()
 class NetInputConfig:
     """What the net reads of a context z: [φ(z), Σa, constant].
 
@@ -38,11 +39,12 @@ class NetInputConfig:
     pooled: bool = True
     constant: float = 0.5
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-
 
 @dataclass(frozen=True, slots=True)
+@checked(
+    rate=(POSITIVE[0], 1),  # a step of Adam moves a weight by the rate
+    steps=NON_NEGATIVE, batch_size=AT_LEAST_ONE, decay=NON_NEGATIVE, dropout=(0, BELOW_ONE),
+)  # fmt: skip
 class AdamConfig:
     """`steps` steps of Adam on minibatches of `batch_size` observations; None is the whole history every step.
 
@@ -57,14 +59,9 @@ class AdamConfig:
     dropout: float = 0.0
     start: Literal["warm", "restart"] = "warm"
 
-    def __post_init__(self) -> None:
-        rate = (POSITIVE[0], 1)  # a step of Adam moves a weight by the rate
-        check_ranges(self, rate=rate, steps=NON_NEGATIVE, batch_size=AT_LEAST_ONE, decay=NON_NEGATIVE, dropout=SHARE)
-        if self.dropout == 1:
-            raise ConfigError("AdamConfig.dropout: expected a number from 0 to below 1, got 1; no unit would be left")
-
 
 @dataclass(frozen=True, slots=True)
+@checked(first_every=AT_LEAST_ONE, then_every=AT_LEAST_ONE, every=AT_LEAST_ONE)
 class RetrainConfig:
     """Train after every `first_every` updates up to `first_until`, then `then_every` to `then_until`, then `every`."""
 
@@ -73,9 +70,6 @@ class RetrainConfig:
     then_every: int = 5
     then_until: int = 100
     every: int = 10
-
-    def __post_init__(self) -> None:
-        check_ranges(self, first_every=AT_LEAST_ONE, then_every=AT_LEAST_ONE, every=AT_LEAST_ONE)
 
     @classmethod
     def always(cls, every: int) -> RetrainConfig:
@@ -90,6 +84,7 @@ class RetrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=NON_NEGATIVE)
 class FeatureNetConfig:
     """m units in each of L hidden layers (L = 0: a linear model), what they read, how and when they are trained."""
 
@@ -101,7 +96,6 @@ class FeatureNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
-        check_ranges(self, width=AT_LEAST_ONE, depth=NON_NEGATIVE)
         if self.depth == 0 and self.adam.dropout > 0:
             raise ConfigError("net: dropout leaves out hidden units, but depth is 0; use depth 1 or dropout 0")
 
@@ -116,7 +110,7 @@ def fit_network(
     """
     x, target, counts = data
     rows, y = augment(net, x).numpy().astype(np.float32), target.numpy().astype(np.float32)
-    masks = _masks(config, net.weights[-1].shape[1] - net.bias, rng)
+    masks = dropout_masks(config.dropout, config.steps, net.weights[-1].shape[1] - net.bias, rng)
     batches = _batches(rows, y, counts.numpy(), config, rng)
     trained = adam(net, batches, rate=config.rate, decay=config.decay, head=head, masks=masks)
     return trained if finite(trained.weights) else net  # NaN weights could never be scored or trained again
@@ -136,13 +130,10 @@ def _batches(
         yield rows[pick], y[pick], 1 / config.batch_size
 
 
-def _masks(config: AdamConfig, units: int, rng: np.random.Generator) -> Floats | None:
-    """Dropout masks, (steps, m): 0, or 1/(1 − p) so that the expected activation stays."""
-    return dropout_masks(config.dropout, config.steps, units, rng) if config.dropout > 0 else None
-
-
-def dropout_masks(chance: float, count: int, units: int, rng: np.random.Generator) -> Floats:
-    """`count` masks of the last hidden layer, (count, m)."""
+def dropout_masks(chance: float, count: int, units: int, rng: np.random.Generator) -> Floats | None:
+    """Masks of the last hidden layer, (count, m): 0, or 1/(1 − p) so that the expected activation stays; None at 0."""
+    if chance == 0:
+        return None
     kept = rng.random((count, units)) >= chance
     return (kept / (1 - chance)).astype(np.float32)
 

@@ -6,7 +6,7 @@ fewer rows, since a good policy plays the same arms again and again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor
@@ -45,6 +45,19 @@ class GrowingTable:
     def load(self, rows: Tensor) -> None:
         self._buffer = torch.cat([rows.clone(), rows.new_zeros(16, *rows.shape[1:])])
         self._count = len(rows)
+
+
+def load_tables(
+    tables: Mapping[str, GrowingTable],
+    state: Mapping[str, Tensor],
+    check: Callable[[Mapping[str, Tensor]], None],
+    nan: str = "",
+) -> None:
+    """Fill tables with the rows saved under their names, checked together; the one called `nan` may hold NaN."""
+    found = {name: table.taken(state, name, nan=name == nan) for name, table in tables.items()}
+    check(found)
+    for name, table in tables.items():
+        table.load(found[name])
 
 
 class History:
@@ -89,7 +102,7 @@ class History:
         self.slate_rewards.append(reward)
         self.slate_arm_rewards.append(arm_rewards)
         self.slate_predictions.append(predictions)
-        key = tuple(rows)  # in slate order: F may be asked to read it unsorted
+        key = tuple(rows)  # in slate order: F may read it unsorted
         if key not in self._group_of:
             self._group_of[key] = len(self.groups)
             self.groups.append(torch.tensor(key))
@@ -127,13 +140,7 @@ class History:
         return {name: table.rows.clone() for name, table in self._tables().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        # an arm of a slate may not have been seen
-        found = {
-            name: table.taken(state, name, nan=name == "slate_arm_rewards") for name, table in self._tables().items()
-        }
-        _check_tables(found)
-        for name, table in self._tables().items():
-            table.load(found[name])
+        load_tables(self._tables(), state, _check_tables, nan="slate_arm_rewards")  # some rewards may not be seen
         self._sparse = no_rows(self._sparse.width)
         contexts = self.contexts.rows.numpy(force=True)
         self._row_of = {contexts[i].tobytes(): i for i in range(len(contexts))}

@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import BELOW_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.errors import ConfigError
 
 _FACTORS = ("noise", "norm_bound", "c_1", "c_gamma_1", "c_gamma_2", "c_gamma_3")  # none may turn a bonus around
 
 
 @dataclass(frozen=True, slots=True)
+@checked(gamma=NON_NEGATIVE, confidence=(POSITIVE[0], BELOW_ONE), **dict.fromkeys(_FACTORS, NON_NEGATIVE))
 class ScheduleConfig:
     """`constant` γ; `det`, from the log-determinant; `theory`, Eq. 8 with all its Γ terms.
 
@@ -32,11 +33,6 @@ class ScheduleConfig:
     c_gamma_1: float = 1.0
     c_gamma_2: float = 1.0
     c_gamma_3: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_ranges(self, gamma=NON_NEGATIVE, **dict.fromkeys(_FACTORS, NON_NEGATIVE))
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"schedule.confidence: expected a probability inside (0, 1), got {self.confidence}")
 
 
 @dataclass(frozen=True, slots=True)

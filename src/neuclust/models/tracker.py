@@ -9,12 +9,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, POSITIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
 from neuclust.models.state import check_lengths, expect, take_rows
 
 
 @dataclass(frozen=True, slots=True)
+@checked(weight=POSITIVE, pseudo_count=NON_NEGATIVE)
 class TrackerConfig:
     """How a 0/1 reward moves a profile entry, a running mean of ratings.
 
@@ -33,9 +34,6 @@ class TrackerConfig:
     weight: float = 0.5
     pseudo_count: float = 5.0
     order: Literal["after", "before"] = "after"
-
-    def __post_init__(self) -> None:
-        check_ranges(self, weight=POSITIVE, pseudo_count=NON_NEGATIVE)
 
 
 class ProfileTracker:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
@@ -35,6 +35,7 @@ from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)
+@checked(explore=NON_NEGATIVE)
 class AcrossConfig:
     """NeUClust's parts, how slates are put together, and what every slate must keep to.
 
@@ -53,7 +54,6 @@ class AcrossConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_ranges(self, explore=NON_NEGATIVE)
         if not self.slate.sort_input:
             raise ConfigError(
                 "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
@@ -139,7 +139,7 @@ class NeUClustAcross:
         return assemble(utility, found, self.slate_size, self.config.assembly, clusters).positions
 
     def _membership(self, seen: Round, categories: Tensor, own: bool) -> Tensor:
-        """p (n, C): soft over the policy's own clusters where asked for, else one category an arm."""
+        """p (n, C): soft over the policy's own clusters where asked for, else one category per arm."""
         category = torch.unique(categories, return_inverse=True)[1]
         hard = torch.nn.functional.one_hot(category).to(torch.float64)
         if not (self.config.assembly.soft and own):

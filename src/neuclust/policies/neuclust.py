@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
@@ -36,6 +36,7 @@ from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)
+@checked()
 class NeUClustConfig:
     """All of NeUClust. `tracker` given makes it the online variant.
 
@@ -53,7 +54,6 @@ class NeUClustConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
         if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
             raise ConfigError(
                 f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
@@ -41,6 +41,7 @@ def _monotone_slates() -> SlateModelConfig:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(epsilon=NON_NEGATIVE)
 class NeuralMABConfig:
     """`net` is f_A; f_B is `monotone` (`slate`), `plain` (`slate_net`), or `none`: the top K by quality.
 
@@ -59,7 +60,6 @@ class NeuralMABConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_ranges(self, epsilon=NON_NEGATIVE)
         if self.shortcut and self.slate_kind == "plain":
             raise ConfigError("shortcut: expected slate_kind=monotone, got plain, whose greedy slate may be another")
         if self.slate_kind == "monotone" and not (self.slate.sort_input and self.slate.relu_input):
@@ -103,11 +103,9 @@ class NeuralMAB:
         return greedy_slate(self.slates.value, qualities, rank, self.slate_size)
 
     def _mask(self, t: int) -> Tensor | None:
-        chance = self.config.net.adam.dropout
-        if chance == 0:
-            return None
-        mask = dropout_masks(chance, 1, self.config.net.width, stream(self.seed, "neural-mab dropout", t))
-        return torch.from_numpy(mask[0]).to(torch.float64)
+        chance, rng = self.config.net.adam.dropout, stream(self.seed, "neural-mab dropout", t)
+        mask = dropout_masks(chance, 1, self.config.net.width, rng)
+        return None if mask is None else torch.from_numpy(mask[0]).to(torch.float64)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)

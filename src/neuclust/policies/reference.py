@@ -1,19 +1,26 @@
-"""References: uniform at random, the oracle that knows every mean, and one slate kept throughout."""
+"""References: uniform at random, and policies that know the truth.
+
+The oracle knows every mean, `Static` the average means, and the cluster oracle plays the best slate inside one cluster:
+what NeUClust could reach if it knew everything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from neuclust.core import Round, Slate, check_round
+from neuclust.configuration import checked
+from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import StateError
 from neuclust.models.state import check_lengths, expect, take_rows, take_whole
 from neuclust.persistence import save_policy
 from neuclust.policies.wiring import check_update, load_saved_state, saved_state
 from neuclust.randomness import stream
+from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
 from neuclust.slates.ties import tie_rank, top_slate
 
 Averages = tuple[Tensor, Tensor]  # arm ids (N,), average means (N,)
@@ -102,3 +109,60 @@ class Static:
             raise StateError("static: expected the arms' average means, got none; pass averages= or load a save")
         place = torch.searchsorted(self.ids, arm_ids).clamp(max=len(self.ids) - 1)
         return torch.where(self.ids[place] == arm_ids, self.averages[place], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+@checked()
+class ClusterOracleConfig:
+    clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTruth:
+    """`means` gives the true means of a round, `value` the expected reward u(S) of a slate.
+
+    `clusterer` and `catalogue` are as for NeUClust.
+    """
+
+    means: Callable[[Round], Tensor]
+    value: Callable[[Round, Slate], float]
+    clusterer: Clusterer | None = None
+    catalogue: tuple[Tensor, Tensor] | None = None
+
+
+class ClusterOracle:
+    """S_t = argmax_c u(b_c), b_c the K arms of cluster c with the largest true means.
+
+    `truth` are entries of `KnownTruth`: `means=`, `value=`, `clusterer=` and `catalogue=`. Clusters are NeUClust's.
+    """
+
+    name = "cluster-oracle"
+    save = save_policy
+
+    def __init__(self, config: ClusterOracleConfig, dim: int, slate_size: int, seed: int = 0, **truth: Any) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self._truth = KnownTruth(**truth)
+        catalogue = known_arms(self._truth.catalogue, dim, "catalogue")
+        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, self._truth.clusterer, catalogue, dim)
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        partition, means = self.clusters.partition(round), self._truth.means(round)
+        best = partition.best(means, tie_rank(round, "id", self.seed), self.slate_size)  # b_c, (C, K)
+        slates = [
+            Slate(positions, means[positions], torch.zeros_like(means[positions]), cluster=int(name))
+            for positions, name in zip(best, partition.names, strict=True)
+        ]
+        return max(slates, key=lambda slate: self._truth.value(round, slate))  # the first among equals
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_update(self, round, slate, feedback)
+        self.clusters.partition(round)  # what cannot be clustered is refused before anything changes
+        self.clusters.settle(round)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"seed": torch.tensor(self.seed), **self.clusters.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.seed = take_whole(state, "seed")
+        self.clusters.load_state_dict(state)

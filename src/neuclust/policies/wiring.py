@@ -11,7 +11,6 @@ from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.models.arm_model import ArmModel, arm_shapes
-from neuclust.models.feature_net import FeatureNet
 from neuclust.models.state import Shape, nested, take, take_count, take_whole, under
 
 
@@ -66,19 +65,14 @@ def load_saved_state(policy: Any, state: Mapping[str, Tensor]) -> None:
 # --- policies that learn with one feature net ---------------------------------------------------------------------
 
 
-class HasNet(Protocol):
-    seed: int
-    net: FeatureNet
-
-
-def load_net_state(policy: HasNet, state: Mapping[str, Tensor]) -> None:
+def load_net_state(policy: Any, state: Mapping[str, Tensor]) -> None:
     load_saved_state(policy, state)
     policy.net.seed = policy.seed
 
 
-def failed_net_trainings(policy: HasNet) -> int:
+def failed_net_trainings(policy: Any) -> int:
     """How many fits of the net ended in NaN or without a live unit."""
-    return policy.net.failures
+    return int(policy.net.failures)
 
 
 # --- policies that learn with one arm model and differ in how they select ------------------------------------------

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
-from neuclust.policies.adaptive_cells import AdaptiveCellConfig
-from neuclust.policies.cluster_oracle import ClusterOracleConfig
-from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig
-from neuclust.policies.combinatorial_sampling import CombinatorialSamplingConfig
-from neuclust.policies.counts import CountConfig
-from neuclust.policies.cubes import CubeConfig
-from neuclust.policies.epsilon_greedy import EpsilonGreedyConfig
-from neuclust.policies.linear import LinearConfig
-from neuclust.policies.linear_armwise import ArmwiseLinearConfig
-from neuclust.policies.linear_sampling import LinearSamplingConfig
-from neuclust.policies.neural_linear import NeuralLinearConfig
-from neuclust.policies.neural_linucb import NeuralLinUCBConfig
+from neuclust.policies.combinatorial_neural import (
+    CombinatorialNeuralConfig,
+    CombinatorialSamplingConfig,
+    EpsilonGreedyConfig,
+)
+from neuclust.policies.linear import ArmwiseLinearConfig, LinearConfig, LinearSamplingConfig
+from neuclust.policies.neural_linear import NeuralLinearConfig, NeuralLinUCBConfig
 from neuclust.policies.neural_mab import NeuralMABConfig
-from neuclust.policies.reference import ReferenceConfig
+from neuclust.policies.reference import ClusterOracleConfig, ReferenceConfig
+from neuclust.policies.tabular import AdaptiveCellConfig, CountConfig, CubeConfig
 from neuclust.presets.arms import (
     DEFAULT_ARMS,
     DIAGONAL_ARMS,

@@ -10,22 +10,14 @@ from neuclust.core import Policy
 from neuclust.environments.problem import HasArms, HasAverages, HasCounts, HasMeans
 from neuclust.extensions import portable_place
 from neuclust.policies.across import NeUClustAcross
-from neuclust.policies.adaptive_cells import AdaptiveCellUCB
 from neuclust.policies.auto.policy import Auto
-from neuclust.policies.cluster_oracle import ClusterOracle
-from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
-from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS
-from neuclust.policies.counts import CountUCB
-from neuclust.policies.cubes import CubeBandit
-from neuclust.policies.epsilon_greedy import EpsilonGreedy
-from neuclust.policies.linear import SharedLinUCB
-from neuclust.policies.linear_armwise import ArmwiseLinUCB
-from neuclust.policies.linear_sampling import LinearTS
+from neuclust.policies.combinatorial_neural import CombinatorialNeuralTS, CombinatorialNeuralUCB, EpsilonGreedy
+from neuclust.policies.linear import ArmwiseLinUCB, LinearTS, SharedLinUCB
 from neuclust.policies.neuclust import NeUClust
-from neuclust.policies.neural_linear import NeuralLinear
-from neuclust.policies.neural_linucb import NeuralLinUCB
+from neuclust.policies.neural_linear import NeuralLinear, NeuralLinUCB
 from neuclust.policies.neural_mab import NeuralMAB
-from neuclust.policies.reference import Oracle, Static, Uniform
+from neuclust.policies.reference import ClusterOracle, Oracle, Static, Uniform
+from neuclust.policies.tabular import AdaptiveCellUCB, CountUCB, CubeBandit
 from neuclust.presets import baselines
 from neuclust.presets.auto import AUTO
 from neuclust.presets.neuclust import ACROSS, NEUCLUST, NEUCLUST_ONLINE

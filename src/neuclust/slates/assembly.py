@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels.ranking import sort_positions, sound
 from neuclust.slates.constraints import Rules
 
@@ -42,6 +42,7 @@ SLACK = 1e-9  # a gain below this share of a slate's utility is rounding
 
 
 @dataclass(frozen=True, slots=True)
+@checked(exact_slates=NON_NEGATIVE, sweeps=NON_NEGATIVE)
 class AssemblyConfig:
     """How hard to look where greedy is not known to be best.
 
@@ -52,9 +53,6 @@ class AssemblyConfig:
     exact_slates: int = 20_000
     sweeps: int = 20
     soft: bool = False
-
-    def __post_init__(self) -> None:
-        check_ranges(self, exact_slates=NON_NEGATIVE, sweeps=NON_NEGATIVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """How many clusters the arms form, by which criterion, and whether they form any at all.
 
 All clusterings of one sample come from one Ward tree, cut at every number and refined by Lloyd's iterations: the same
-answer every time, without restarts. Whether there are clusters is asked of the silhouette: it must rise further above
+answer every time, without restarts. Whether there are clusters is decided by the silhouette: it must rise further above
 what samples without clusters reach (one Gaussian with the same covariance, and a uniform box along the same axes) than
 any of those samples rises above the others, and the clusters must come back when halves of the sample are clustered.
 """
@@ -36,7 +36,7 @@ CRITERIA = ("silhouette", "elbow", "stability", "likelihood")
 @dataclass(frozen=True, slots=True)
 class CountRow:
     """One number of clusters: within sum of squares, silhouette, the references' silhouette, ARI of halves, held-out
-    log-density an arm under one common variance (k-means' model) and under one variance a cluster and feature."""
+    log-density per arm under one common variance (k-means' model) and under one variance per cluster and feature."""
 
     count: int
     squares: float
@@ -105,7 +105,7 @@ def responsibilities(
 ) -> Tensor:
     """Soft membership p_ic ∝ exp(−‖x_i − c‖² / 2s²), rows sum to 1: (n, C).
 
-    s² is `scale`², or the mean squared distance of an arm to its own centroid a feature (`labels`; else the nearest).
+    s² is `scale`², or the mean squared distance of an arm to its own centroid per feature (`labels`; else the nearest).
     """
     squares = torch.cdist(points.to(centroids.dtype), centroids) ** 2
     if scale is None:
@@ -137,7 +137,7 @@ def separation(looked: _Looked, references: _References) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _References:
-    """Silhouettes of samples without clusters: one matrix (samples, counts) a kind."""
+    """Silhouettes of samples without clusters: one matrix (samples, counts) per kind."""
 
     counts: tuple[int, ...]
     curves: tuple[Points, ...]
@@ -294,10 +294,6 @@ def _along_axes(points: Points, drawn: Points) -> Points:
     return np.asarray(points.mean(0) + drawn[:, : len(scales)] * scales / np.sqrt(len(points)) @ axes)
 
 
-def _by_silhouette(rows: Sequence[CountRow]) -> int:
-    return max(rows[1:] or rows, key=lambda row: row.silhouette).count
-
-
 def _by_elbow(rows: Sequence[CountRow]) -> int:
     """The sharpest bend of log W_k: the largest ratio of the fall to k to the fall beyond it.
 
@@ -318,15 +314,11 @@ def _by_stability(rows: Sequence[CountRow]) -> int:
     return max(row.count for row in several if row.stability >= best - AS_STABLE)
 
 
-def _by_likelihood(rows: Sequence[CountRow]) -> int:
-    return max(rows, key=lambda row: row.likelihood).count
-
-
 _CHOICES: dict[str, Callable[[Sequence[CountRow]], int]] = {
-    "silhouette": _by_silhouette,
+    "silhouette": lambda rows: max(rows[1:] or rows, key=lambda row: row.silhouette).count,
     "elbow": _by_elbow,
     "stability": _by_stability,
-    "likelihood": _by_likelihood,
+    "likelihood": lambda rows: max(rows, key=lambda row: row.likelihood).count,
 }
 
 

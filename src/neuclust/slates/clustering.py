@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels import jit
@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+@checked(count=AT_LEAST_ONE, max_iter=AT_LEAST_ONE, n_init=AT_LEAST_ONE, seed=(0, 2**32 - 1))
 class ClusteringConfig:
     """How arms are grouped.
 
@@ -54,8 +55,6 @@ class ClusteringConfig:
     most: int = 30
 
     def __post_init__(self) -> None:
-        seeds = (0, 2**32 - 1)
-        check_ranges(self, count=AT_LEAST_ONE, max_iter=AT_LEAST_ONE, n_init=AT_LEAST_ONE, seed=seeds)
         if self.choose != "fixed" and (self.method == "hdbscan" or self.on == "masked" or self.most < 2):
             raise ConfigError(
                 f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "

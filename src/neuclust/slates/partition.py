@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,8 +14,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import cluster_table, sort_positions, top_of_clusters
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
+class Clusters(NamedTuple):
     """A grouping of arms: label of each, and the centroid of each cluster (C, d)."""
 
     labels: Tensor

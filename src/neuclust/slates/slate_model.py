@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.kernels import fused, jit
 from neuclust.kernels.initial import network_shapes
 from neuclust.kernels.monotone import (
@@ -29,6 +29,7 @@ from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=AT_LEAST_ONE, weight=NON_NEGATIVE)
 class SlateModelConfig:
     """F's shape and use.
 
@@ -56,9 +57,6 @@ class SlateModelConfig:
     relu_input: bool = True
     train_input: Literal["predicted", "predicted-then", "realised"] = "predicted"
     training: TrainingConfig = field(default_factory=TrainingConfig)
-
-    def __post_init__(self) -> None:
-        check_ranges(self, width=AT_LEAST_ONE, depth=AT_LEAST_ONE, weight=NON_NEGATIVE)
 
 
 def slate_shapes(config: SlateModelConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import forward
 from neuclust.models.feature_net import AdamConfig, RetrainConfig, fit_network
@@ -20,6 +20,7 @@ from neuclust.slates.slate_model import slates_seen
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=AT_LEAST_ONE)
 class SlateNetConfig:
     """m units in L hidden layers; `train_input` is what stands for the arms' qualities when the net is fitted."""
 
@@ -28,9 +29,6 @@ class SlateNetConfig:
     train_input: Literal["realised", "predicted"] = "realised"
     adam: AdamConfig = field(default_factory=AdamConfig)
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
-
-    def __post_init__(self) -> None:
-        check_ranges(self, width=AT_LEAST_ONE, depth=AT_LEAST_ONE)
 
 
 def slate_net_shapes(config: SlateNetConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
