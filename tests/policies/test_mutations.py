@@ -50,7 +50,7 @@ from neuclust.policies import (
     neural_mab,
     reference,
 )
-from neuclust.policies.auto.ensemble import Team
+from neuclust.policies.auto.ensemble import Ensemble
 from neuclust.policies.linear import SharedLinUCB
 from neuclust.policies.linear_sampling import LinearTS
 from neuclust.policies.neural_linear import NeuralLinear
@@ -173,9 +173,9 @@ RULES = across.rules
 
 CASES: dict[str, Case] = {
     "auto": Case(
-        test_auto.test_the_learner_that_foresaw_the_rewards_best_leads,
+        test_auto.test_the_learner_of_the_most_evidence_leads,
         "the first learner always leads",
-        changed(Team, "leader", property(lambda self: next(iter(self.learners)))),
+        changed(Ensemble, "leader", property(lambda self: next(iter(self.learners)))),
     ),
     "neuclust": Case(
         lambda: test_neuclust.test_25_rounds_equal_the_plain_algorithm("default"),

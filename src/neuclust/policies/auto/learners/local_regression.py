@@ -1,8 +1,8 @@
-"""One small Bayesian regression a cluster; variances, noise and the clusters' common level are told by all of them.
+"""One Bayesian regression per cluster with shared hyperparameters: a hierarchical (empirical Bayes) linear model.
 
 r = level + w_cᵀx + noise,  x = [1, (z − centroid_c)/spread],  w_c ~ N(0, diag(s_level, s_slope, …)) for each cluster c.
 
-A cluster nobody has played has the common level and the width √s_level, so that a bonus sends somebody there once.
+A cluster without data has the common level and the width √s_level, so that a bonus leads to one visit.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import torch
 from torch import Tensor
 
 from neuclust.models.state import expect, take, take_numbers
-from neuclust.policies.auto.features import Features, Places
+from neuclust.policies.auto.features import ContextClusters, Features
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig, taken_variances
 from neuclust.policies.auto.plays import Played, Plays
 
-LEVEL = 0.3  # the common level before anything was seen; counts like one cluster
-VARIANCES = (0.1, 0.05)  # of a cluster's own level and of its slope, before anything was seen; counts like one weight
+LEVEL = 0.3  # prior mean of the common level; counts like one cluster
+VARIANCES = (0.1, 0.05)  # prior variances of a cluster's own level and of its slope; count like one weight
 TUNED_FROM = 50  # rewards, before which variances and noise stay as they are
-OFTEN_UNTIL = 20  # slates after each of which the level is set anew
+OFTEN_UNTIL = 20  # slates after each of which the level is re-estimated
 
 
 @dataclass(slots=True)
 class _Sums:
-    """XᵀX (C, p, p) and Xᵀr (C, p) of every cluster, Σr² and how many rewards."""
+    """Sufficient statistics: XᵀX (C, p, p) and Xᵀr (C, p) per cluster, Σr² and the number of rewards."""
 
     gram: Tensor
     moment: Tensor
@@ -53,18 +53,18 @@ class _Sums:
 class LocalRegression:
     """level + w_cᵀx + bonus·√(xᵀΛ_c⁻¹x) of the nearest cluster c."""
 
-    def __init__(self, config: BlockRegressionConfig, places: Places, bonus: float) -> None:
-        self.config, self.places, self.bonus = config, places, bonus
-        clusters, dim = places.centroids.shape
-        self._sums = _Sums.of(clusters, dim + 1)
+    def __init__(self, config: BlockRegressionConfig, clusters: ContextClusters, bonus: float) -> None:
+        self.config, self.clusters, self.bonus = config, clusters, bonus
+        count, dim = clusters.centroids.shape
+        self._sums = _Sums.of(count, dim + 1)
         self.level, self.noise = LEVEL, config.noise
         self.variances = torch.tensor(VARIANCES, dtype=torch.float64)
         self._solved: tuple[Tensor, Tensor] | None = None
 
     def _solve(self) -> tuple[Tensor, Tensor]:
-        """Λ⁻¹ (C, p, p) and the means of w (C, p); made when first asked for after a change."""
+        """Λ⁻¹ (C, p, p) and the means of w (C, p); computed on the first read after a change."""
         if self._solved is None:
-            dim = self.places.centroids.shape[1]
+            dim = self.clusters.centroids.shape[1]
             prior = torch.cat([self.variances[:1], self.variances[1:].expand(dim)])
             precision = self._sums.gram / self.noise + torch.diag(1 / prior)
             covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
@@ -74,8 +74,8 @@ class LocalRegression:
 
     def _read(self, features: Features) -> tuple[Tensor, Tensor]:
         """x (n, p) and clusters (n,)."""
-        labels = self.places.labels(features.x)
-        x = (features.x - self.places.centroids[labels]) / self.places.spread
+        labels = self.clusters.labels(features.x)
+        x = (features.x - self.clusters.centroids[labels]) / self.clusters.spread
         return torch.cat([x.new_ones(len(x), 1), x], 1), labels
 
     def means(self, features: Features) -> Tensor:
@@ -87,7 +87,7 @@ class LocalRegression:
         covariance, weights = self._solve()
         means = self.level + (x * weights[labels]).sum(1)
         squares = torch.empty_like(means)
-        for cluster in torch.unique(labels).tolist():  # one product a cluster, not one matrix an arm
+        for cluster in torch.unique(labels).tolist():  # one product per cluster, not one matrix per arm
             mine = labels == cluster
             squares[mine] = ((x[mine] @ covariance[cluster]) * x[mine]).sum(1)
         return means + self.bonus * squares.clamp(min=0).sqrt(), means
@@ -102,7 +102,7 @@ class LocalRegression:
                     self._set_variances()
 
     def _set_level(self) -> None:
-        """The clusters' mean level, each counted by how much of it the data determines."""
+        """The clusters' mean level, each weighted by the share of it that the data determines."""
         covariance, weights = self._solve()
         known = 1 - covariance[:, 0, 0] / self.variances[0]
         total = LEVEL + float((known * (self.level + weights[:, 0])).sum())
@@ -110,10 +110,10 @@ class LocalRegression:
         self._solved = None
 
     def _set_variances(self) -> None:
-        """One fixed-point step (MacKay, 1992) for both variances and the noise.
+        """One evidence step (MacKay, 1992) for both variances and the noise.
 
         The prior variance counts like one determined weight: with few clusters played, levels that happen to agree
-        must not end all curiosity.
+        must not end exploration.
         """
         config = self.config
         covariance, weights = self._solve()
