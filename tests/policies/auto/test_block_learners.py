@@ -17,8 +17,8 @@ from neuclust.policies.auto.learners.block_regression import PRIOR, BlockRegress
 from neuclust.policies.auto.learners.catalogue import (
     LEARNERS,
     LearnersConfig,
+    checked_names,
     fitting_learners,
-    learner_names,
 )
 from neuclust.policies.auto.learners.net_regression import NetLearnerConfig
 from neuclust.policies.auto.plays import Plays
@@ -148,29 +148,27 @@ def test_plays_keep_equal_contexts_once_and_remember_slates() -> None:
 
 
 def test_names_are_checked_and_copies_left_out() -> None:
-    assert learner_names("net, linear") == ("net", "linear")
+    assert checked_names("net, linear") == "net,linear"
     for wrong in ("", "linear,linear", "linear,magic"):
         with pytest.raises(ConfigError, match="expected some of linear"):
-            learner_names(wrong)
-    names = ("linear", "logistic", "additive")
-    assert fitting_learners(names, blocks()) == list(names)
-    assert fitting_learners(names, blocks(limit=2)) == ["linear", "additive"]
-    assert fitting_learners(names[:2], blocks(limit=2)) == ["linear", "logistic"]
+            checked_names(wrong)
+    assert fitting_learners("linear,logistic,additive", blocks()) == ["linear", "logistic", "additive"]
+    assert fitting_learners("linear,logistic,additive", blocks(limit=2)) == ["linear", "additive"]
+    assert fitting_learners("linear,logistic", blocks(limit=2)) == ["linear", "logistic"]
 
 
 def test_directions_are_looked_for_where_products_are_read() -> None:
-    names = ("additive", "index", "logistic")
-    assert fitting_learners(names, blocks()) == list(names)
-    assert fitting_learners(names, blocks(limit=2)) == ["additive"]
-    assert fitting_learners(names[1:], blocks(limit=2)) == ["logistic"]
-    assert fitting_learners(("index",), blocks(limit=2)) == ["linear"]
+    assert fitting_learners("additive,index,logistic", blocks()) == ["additive", "index", "logistic"]
+    assert fitting_learners("additive,index,logistic", blocks(limit=2)) == ["additive"]
+    assert fitting_learners("index,logistic", blocks(limit=2)) == ["logistic"]
+    assert fitting_learners("index", blocks(limit=2)) == ["linear"]
 
 
 def test_nothing_is_local_without_clusters() -> None:
-    assert fitting_learners(("additive", "local", "net"), gathered()) == ["additive", "local", "net"]
-    assert fitting_learners(("additive", "local", "net"), blocks()) == ["additive", "net"]
-    assert fitting_learners(("local",), gathered()) == ["local"]
-    assert fitting_learners(("local",), blocks()) == ["linear"]
+    assert fitting_learners("additive,local,net", gathered()) == ["additive", "local", "net"]
+    assert fitting_learners("additive,local,net", blocks()) == ["additive", "net"]
+    assert fitting_learners("local", gathered()) == ["local"]
+    assert fitting_learners("local", blocks()) == ["linear"]
 
 
 def test_bonuses_are_those_of_the_options() -> None:

@@ -24,7 +24,8 @@ def test_the_excess_has_mean_zero_and_the_named_variance_where_predictions_are_r
         entropy = -(CHANCES * CHANCES.log() + (1 - CHANCES) * (1 - CHANCES).log()).sum()
         assert excess == pytest.approx(float(-log_likelihood(CHANCES, rewards) - entropy))
         total, mean, square = total + weight, mean + weight * excess, square + weight * excess**2
-    assert (total, mean) == (pytest.approx(1), pytest.approx(0, abs=1e-12))
+    assert total == pytest.approx(1)
+    assert mean == pytest.approx(0, abs=1e-12)
     assert square == pytest.approx(variance)
 
 

@@ -29,6 +29,7 @@ from neuclust.policies.auto.plays import Plays
 from neuclust.randomness import stream
 
 D, K = 4, 3
+AUTOGRAD: Any = torch.autograd.functional  # without types
 SMALL = IndexConfig(directions=2, frequencies=6, members=3, steps=2, first=4, growth=1.5)
 
 
@@ -149,8 +150,7 @@ def test_the_gradient_is_that_of_the_density_of_all_rewards(single: bool) -> Non
     """Fails when a context seen twice counts once, or when the spread of the weights is left out."""
     one, (seen, x, rewards) = weighed(), repeated()
     directions = one.directions.clone().requires_grad_()
-    dense_evidence(one, directions, x, rewards).backward()  # type: ignore[no-untyped-call]
-    assert directions.grad is not None
+    (expected,) = torch.autograd.grad(dense_evidence(one, directions, x, rewards), directions)
     read = seen.single() if single else seen
     assert read.x.dtype == read.sums.dtype == read.counts.dtype == (torch.float32 if single else torch.float64)
     angles = one._angles(read.x)
@@ -160,7 +160,7 @@ def test_the_gradient_is_that_of_the_density_of_all_rewards(single: bool) -> Non
     gradient = one._evidence_gradient(read, angles, columns)
     assert gradient.dtype == torch.float64
     error = 1e-4 if single else 1e-9
-    torch.testing.assert_close(gradient, directions.grad, rtol=error, atol=error * float(directions.grad.abs().max()))
+    torch.testing.assert_close(gradient, expected, rtol=error, atol=error * float(expected.abs().max()))
 
 
 def test_the_log_posterior_is_the_density_of_all_rewards_and_of_the_directions() -> None:
@@ -229,8 +229,8 @@ def test_adam_steps_share_one_second_moment() -> None:
 def quadratic_weights(function: Any, dim: int) -> Tensor:
     """Weights of `QuadraticFeatures` for a quadratic function of one x (d,), by its derivatives at 0."""
     origin = torch.zeros(dim, dtype=torch.float64)
-    gradient = torch.autograd.functional.jacobian(function, origin)  # type: ignore[no-untyped-call]
-    second = torch.autograd.functional.hessian(function, origin)  # type: ignore[no-untyped-call]
+    gradient = AUTOGRAD.jacobian(function, origin)
+    second = AUTOGRAD.hessian(function, origin)
     pairs = [float(second[i, j]) / (2 if i == j else 1) for i in range(dim) for j in range(i, dim)]
     return torch.tensor([float(function(origin)), *gradient.tolist(), *pairs], dtype=torch.float64)
 
@@ -263,7 +263,7 @@ def test_directions_are_the_leading_gradients_where_arms_were_played(count: int)
     def function(x: Tensor) -> Tensor:
         return 0.3 + draw[0] @ x + (draw[1] @ x) ** 2 - 0.4 * (draw[2] @ x) * (draw[3] @ x)
 
-    gradients = np.stack([torch.autograd.functional.jacobian(function, row).numpy() for row in rows])  # type: ignore[no-untyped-call]
+    gradients = np.stack([AUTOGRAD.jacobian(function, row).numpy() for row in rows])
     values, vectors = np.linalg.eigh(sum(np.outer(gradient, gradient) for gradient in gradients))
     kept = min(count, 4)
     expected = sum(values[-k] / values[-1] * np.outer(vectors[:, -k], vectors[:, -k]) for k in range(1, kept + 1))

@@ -33,6 +33,10 @@ def counted(table: Callable[[int], float]) -> Pays:
     return lambda labels, rewards: table(round(float(rewards.sum())))
 
 
+def threshold(least: int) -> Pays:
+    return counted(lambda j: float(j >= least))
+
+
 def diminishing(size: int, discount: float) -> Pays:
     truth = DiminishingReturns(size, discount)
     return lambda labels, rewards: truth.realised(rewards, labels)
@@ -134,7 +138,7 @@ def test_diminishing_returns_are_found_and_their_steps_learned(size: int, discou
 @pytest.mark.parametrize("style", ["free", "groups", "sorted", "same"])
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
 def test_where_counts_are_all_the_top_k_is_played(size: int, style: str, noise: float) -> None:
-    problems: dict[str, Pays] = {f"threshold {c}": counted(lambda j, c=c: float(j >= c)) for c in range(1, size + 1)}  # type: ignore[misc]
+    problems: dict[str, Pays] = {f"threshold {c}": threshold(c) for c in range(1, size + 1)}
     problems |= {"mean": diminishing(size, 1.0), "root": counted(lambda j: (j / size) ** 0.5)}
     for seed, (name, pays) in enumerate(problems.items()):
         _, found = taught(pays, size, style, seed, noise, 200)
@@ -304,7 +308,7 @@ def test_without_groups_the_slate_is_the_top_k_with_ties_by_rank() -> None:
     for _ in range(50):
         _, labels, rank = drawn_problem(rng, 30, 4)
         means = torch.from_numpy(rng.integers(0, 6, size=30) / 5)
-        top = sorted(range(30), key=lambda i, m=means, r=rank: (-float(m[i]), int(r[i])))[:6]  # type: ignore[misc]
+        top = np.lexsort((rank.numpy(), -means.numpy()))[:6].tolist()
         falling = torch.tensor([1.0, 0.4, 0.1, 0.0, 0.0, 0.0])
         assert assemble_groups(means, torch.from_numpy(rng.permutation(30)), falling, rank, 6).tolist() == top
         assert assemble_groups(means, labels, torch.ones(6), rank, 6).tolist() == top

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -10,20 +9,12 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, check_ranges
-from neuclust.errors import RenamedWarning
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
 from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, log_likelihood
 from neuclust.policies.auto.features import FeatureBlocks
-from neuclust.policies.auto.learners.catalogue import (
-    LEARNERS,
-    SAVED_AS,
-    Learner,
-    LearnersConfig,
-    fitting_learners,
-    learner_names,
-    learner_shapes,
-)
+from neuclust.policies.auto.learners import catalogue
+from neuclust.policies.auto.learners.catalogue import Learner, LearnersConfig
 from neuclust.policies.auto.plays import Plays
 
 CERTAIN = 0.03  # predictions are clipped to [0.03, 0.97] before they are scored
@@ -51,12 +42,7 @@ class EnsembleConfig:
 
     def __post_init__(self) -> None:
         check_ranges(self, prior=(0, MOST_PRIOR), settling=NON_NEGATIVE, switching=NON_NEGATIVE)
-        names = [word.strip() for word in self.learners.split(",")]
-        if "waves" in names:
-            message = "the learner waves is now called fourier; the earlier name is accepted until 0.3"
-            warnings.warn(message, RenamedWarning, stacklevel=3)
-            object.__setattr__(self, "learners", ",".join("fourier" if n == "waves" else n for n in names))
-        learner_names(self.learners)
+        object.__setattr__(self, "learners", catalogue.checked_names(self.learners))
 
 
 class Ensemble:
@@ -70,11 +56,11 @@ class Ensemble:
         self, config: EnsembleConfig, blocks: FeatureBlocks, slate_size: int, seed: int = 0, generation: int = 0
     ) -> None:
         self.config, self.blocks = config, blocks
-        names = fitting_learners(learner_names(config.learners), blocks)
         self.learners: Mapping[str, Learner] = {
-            name: LEARNERS[name](config.options, blocks, seed, f"auto {SAVED_AS.get(name, name)} {generation}")
-            for name in names
+            name: catalogue.LEARNERS[name](config.options, blocks, seed, f"auto {catalogue.label(name)} {generation}")
+            for name in catalogue.fitting_learners(config.learners, blocks)
         }
+        names = list(self.learners)
         self.plays = Plays(blocks, slate_size)
         ahead = [config.prior if name in (names[0], "local") else 0.0 for name in names]
         self.evidence = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
@@ -156,7 +142,7 @@ class Ensemble:
         state["log_weights"] = self.log_weights.clone()
         state["foreseen"] = self._log_likelihoods.rows.clone()
         for name, learner in self.learners.items():
-            state |= nested(_saved_as(name), learner.state_dict())
+            state |= nested(f"learner.{catalogue.label(name)}", learner.state_dict())
         return state | nested("plays", self.plays.state_dict()) | nested("surprise", self.change_test.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -166,21 +152,18 @@ class Ensemble:
         expect(self._uniform_count > 0, "a number of arms drawn uniformly above 0", self._uniform_count)
         self._log_likelihoods.load(self._log_likelihoods.taken(state, "foreseen"))
         for name, learner in self.learners.items():
-            learner.load_state_dict(under(_saved_as(name), state))
+            learner.load_state_dict(under(f"learner.{catalogue.label(name)}", state))
         self.plays.load_state_dict(under("plays", state))
         self.change_test.load_state_dict(under("surprise", state))
         slates = {len(self._log_likelihoods), len(self.change_test), self.plays.slates}
         expect(len(slates) == 1, "one number of slates throughout the ensemble", sorted(slates))
 
 
-def _saved_as(name: str) -> str:
-    return f"learner.{SAVED_AS.get(name, name)}"
-
-
 def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
     """What a state of such an ensemble holds at least."""
-    for name in fitting_learners(learner_names(config.learners), blocks):
-        yield from nested_shapes(_saved_as(name), learner_shapes(name, config.options, blocks))
+    for name in catalogue.fitting_learners(config.learners, blocks):
+        shapes = catalogue.learner_shapes(name, config.options, blocks)
+        yield from nested_shapes(f"learner.{catalogue.label(name)}", shapes)
 
 
 def refit_on_recent(ensemble: Ensemble, slates: int, seed: int, generation: int) -> Ensemble:

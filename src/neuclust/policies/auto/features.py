@@ -58,7 +58,8 @@ def find_clusters(config: BlocksConfig, x: Tensor) -> ContextClusters | None:
     """Clusters of contexts x (n, d) by the silhouette; None where contexts are few or form none."""
     if len(x) < config.fewest_arms:
         return None
-    found = choose_clusters(x[evenly(len(x), MOST_CLUSTERED)], "silhouette", config.most_clusters)
+    spaced = torch.arange(MOST_CLUSTERED) * len(x) // MOST_CLUSTERED  # evenly
+    found = choose_clusters(x if len(x) <= MOST_CLUSTERED else x[spaced], "silhouette", config.most_clusters)
     if not found.clustered:
         return None
     clusters = ContextClusters(found.centroids, 1.0)
@@ -197,11 +198,6 @@ class FeatureBlocks:
             expect(len(clusters.centroids) > 0 and clusters.spread > 0, "clusters of some spread", clusters.spread)
             expect(not masked, "clusters of contexts that are not masked", "masked ones")
         return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, clusters)
-
-
-def evenly(n: int, most: int) -> Tensor:
-    """At most `most` of n positions, evenly spaced."""
-    return torch.arange(n) if n <= most else torch.arange(most) * n // most
 
 
 def products(x: Tensor) -> Tensor:

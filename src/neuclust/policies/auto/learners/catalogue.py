@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, check_ranges
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, RenamedWarning
 from neuclust.models.feature_net import net_shapes
 from neuclust.models.state import Shape, nested_shapes
 from neuclust.policies.auto.basis import FOURIER_VARIANCES, FREQUENCIES, LENGTH_SCALES, FourierFeatures
@@ -69,51 +70,38 @@ Maker = Callable[[LearnersConfig, FeatureBlocks, int, str], Learner]
 LAST_BLOCK = {"linear": "mask", "quadratic": "crosses", "logistic": "crosses", "additive": "squares"}
 
 
-def _local(config: LearnersConfig, blocks: FeatureBlocks, *_: int | str) -> Learner:
+def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
     assert blocks.clusters is not None  # `fitting_learners` leaves it out elsewhere
     return LocalRegression(config.regression, blocks.clusters, config.local_bonus)
 
 
-def _fourier(config: LearnersConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> Learner:
-    basis = FourierFeatures.of(blocks, seed, purpose)
+def _fourier(config: LearnersConfig, basis: FourierFeatures) -> Learner:
     return BlockRegression(config.regression, BlockPrior(basis.sizes, FOURIER_VARIANCES), basis, config.fourier_bonus)
 
 
-def _regression(last: str, bonus: Callable[[LearnersConfig], float]) -> Maker:
-    return lambda config, blocks, *_: BlockRegression.leading(config.regression, blocks, last, bonus(config))
+def _blocks(name: str, config: LearnersConfig, blocks: FeatureBlocks, bonus: float = 0.0) -> Learner:
+    return BlockRegression.leading(config.regression, blocks, LAST_BLOCK[name], bonus)
 
 
-def _logistic(last: str) -> Maker:
-    return lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, last)
-
-
-def _net(config: LearnersConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> Learner:
-    return NetLearner(config.net, blocks, seed, purpose)
-
-
-def _stiff_net(config: LearnersConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> Learner:
-    return NetLearner(replace(config.net, decay=config.net.strong_decay), blocks, seed, purpose)
-
-
-def _index(config: LearnersConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> Learner:
-    return IndexRegression(config.index, config.regression, blocks, seed, purpose)
-
-
-# name -> constructor from the options, the feature blocks, a seed and a purpose for its random numbers
+# name -> constructor from the options c, the feature blocks b, a seed s and a purpose p for its random numbers
 LEARNERS: dict[str, Maker] = {
-    "linear": _regression(LAST_BLOCK["linear"], lambda config: config.linear_bonus),
-    "local": _local,
-    "quadratic": _regression(LAST_BLOCK["quadratic"], lambda _: 0.0),
-    "logistic": _logistic(LAST_BLOCK["logistic"]),
-    "additive": _logistic(LAST_BLOCK["additive"]),
-    "fourier": _fourier,
-    "index": _index,
-    "net": _net,
-    "stiff-net": _stiff_net,
+    "linear": lambda c, b, *_: _blocks("linear", c, b, c.linear_bonus),
+    "local": lambda c, b, *_: _local(c, b),
+    "quadratic": lambda c, b, *_: _blocks("quadratic", c, b),
+    "logistic": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["logistic"]),
+    "additive": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["additive"]),
+    "fourier": lambda c, b, s, p: _fourier(c, FourierFeatures.of(b, s, p)),
+    "index": lambda c, b, s, p: IndexRegression(c.index, c.regression, b, s, p),
+    "net": lambda c, b, s, p: NetLearner(c.net, b, s, p),
+    "stiff-net": lambda c, b, s, p: NetLearner(replace(c.net, decay=c.net.strong_decay), b, s, p),
 }
 
-# earlier names of learners: they still label random streams, which fix every number, and tensors of saves
-SAVED_AS = {"fourier": "waves"}
+EARLIER_NAMES = {"fourier": "waves"}
+
+
+def label(name: str) -> str:
+    """What a learner is called in random streams, whose labels fix every number, and in the tensors of saves."""
+    return EARLIER_NAMES.get(name, name)
 
 
 def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
@@ -130,24 +118,28 @@ def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> 
         yield from [("mean", (size,))] if name in ("logistic", "additive") else regression_shapes(size)
 
 
-def learner_names(text: str) -> tuple[str, ...]:
-    """`linear,net` as names; unknown ones and none at all are refused."""
-    names = tuple(word.strip() for word in text.split(","))
-    unknown = [name for name in names if name not in LEARNERS]
-    if unknown or len(set(names)) < len(names):
+def checked_names(text: str) -> str:
+    """`linear,net` under present names; unknown names, equal ones and none at all are refused."""
+    names = [word.strip() for word in text.split(",")]
+    for new, old in EARLIER_NAMES.items():
+        if old in names:
+            message = f"the learner {old} is now called {new}; the earlier name is accepted until 0.3"
+            warnings.warn(message, RenamedWarning, stacklevel=4)
+            names[names.index(old)] = new
+    if not set(names) <= set(LEARNERS) or len(set(names)) < len(names):
         raise ConfigError(f"learners: expected some of {', '.join(LEARNERS)}, each at most once, got {text!r}")
-    return names
+    return ",".join(names)
 
 
-def fitting_learners(names: Sequence[str], blocks: FeatureBlocks) -> list[str]:
-    """The learners that apply to such contexts; `linear` where none does.
+def fitting_learners(names: str, blocks: FeatureBlocks) -> list[str]:
+    """The learners out of `linear,net` that apply to such contexts; `linear` where none does.
 
     Without crosses the logistic learner equals the additive one, and there are too many directions for `index`. Without
     clusters there is no `local`.
     """
-    left_out = set()
+    given, left_out = names.split(","), set()
     if not blocks.crossed:
-        left_out |= {"index", "logistic"} if "additive" in names else {"index"}
+        left_out |= {"index", "logistic"} if "additive" in given else {"index"}
     if blocks.clusters is None:
         left_out.add("local")
-    return [name for name in names if name not in left_out] or ["linear"]
+    return [name for name in given if name not in left_out] or ["linear"]

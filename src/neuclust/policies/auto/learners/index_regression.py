@@ -101,6 +101,7 @@ class IndexModel:
         self.directions = torch.from_numpy(START * rng.standard_normal((dim, config.directions)))
         self.frequencies = torch.from_numpy(rng.standard_normal((config.directions, config.frequencies)))
         self.phases = torch.from_numpy(rng.uniform(0, 2 * math.pi, config.frequencies))
+        self._amplitude = math.sqrt(2 / config.frequencies)
         self.prior = BlockPrior((1, dim, config.frequencies), VARIANCES)
         self.belief = BayesLinear(self.prior.by_column, regression.noise)
 
@@ -138,10 +139,6 @@ class IndexModel:
     def _columns(self, x: Tensor, angles: Tensor) -> Tensor:
         return torch.cat([x.new_ones(len(x), 1), x, self._amplitude * torch.cos(angles)], 1)
 
-    @property
-    def _amplitude(self) -> float:
-        return math.sqrt(2 / self.config.frequencies)
-
     def _evidence_gradient(self, data: Observed, angles: Tensor, columns: Tensor) -> Tensor:
         """∂ log p(r | P) / ∂P (d, R), by ∂ log p / ∂φ = ((s − cφᵀm) mᵀ − cφᵀΛ⁻¹) / σ² of each context."""
         kind, own, mean = columns.dtype, slice(1 + self.dim, None), self.belief.mean
@@ -170,14 +167,12 @@ class SharedAdam:
     """Steps of Adam (Kingma and Ba, 2015) with one second moment for all entries."""
 
     def __init__(self, rate: float) -> None:
-        self.rate, self._count = rate, 0
-        self._first: Tensor | None = None
-        self._second = 0.0
+        self.rate, self._count, self._second = rate, 0, 0.0
+        self._first = torch.zeros((), dtype=torch.float64)
 
     def step(self, gradient: Tensor) -> Tensor:
         self._count += 1
-        first = torch.zeros_like(gradient) if self._first is None else self._first
-        self._first = BETA_1 * first + (1 - BETA_1) * gradient
+        self._first = BETA_1 * self._first + (1 - BETA_1) * gradient
         self._second = BETA_2 * self._second + (1 - BETA_2) * float(gradient.square().mean())
         size = math.sqrt(self._second / (1 - BETA_2**self._count))
         return self._first * (self.rate / (1 - BETA_1**self._count) / max(size, 1e-9))

@@ -8,7 +8,6 @@ A cluster without data has the common level and the width √s_level, so that a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,39 +23,15 @@ TUNED_FROM = 50  # rewards, before which variances and noise stay as they are
 OFTEN_UNTIL = 20  # slates after each of which the level is re-estimated
 
 
-@dataclass(slots=True)
-class _Sums:
-    """Sufficient statistics: XᵀX (C, p, p) and Xᵀr (C, p) per cluster, Σr² and the number of rewards."""
-
-    gram: Tensor
-    moment: Tensor
-    energy: float = 0.0
-    count: int = 0
-
-    @classmethod
-    def of(cls, clusters: int, size: int) -> _Sums:
-        zeros = torch.zeros(clusters, size, size, dtype=torch.float64)
-        return cls(zeros, zeros[:, 0].clone())
-
-    def add(self, x: Tensor, labels: Tensor, rewards: Tensor) -> None:
-        self.gram.index_add_(0, labels, x.unsqueeze(2) * x.unsqueeze(1))
-        self.moment.index_add_(0, labels, x * rewards.unsqueeze(1))
-        self.energy += float(rewards @ rewards)
-        self.count += len(x)
-
-    def residual(self, weights: Tensor) -> float:
-        """Σ(r − wᵀx)² for weights (C, p)."""
-        pulled = (self.gram @ weights.unsqueeze(2))[:, :, 0]
-        return self.energy + float((weights * (pulled - 2 * self.moment)).sum())
-
-
 class LocalRegression:
     """level + w_cᵀx + bonus·√(xᵀΛ_c⁻¹x) of the nearest cluster c."""
 
     def __init__(self, config: BlockRegressionConfig, clusters: ContextClusters, bonus: float) -> None:
         self.config, self.clusters, self.bonus = config, clusters, bonus
         count, dim = clusters.centroids.shape
-        self._sums = _Sums.of(count, dim + 1)
+        self._gram = torch.zeros(count, dim + 1, dim + 1, dtype=torch.float64)  # XᵀX per cluster
+        self._moment = torch.zeros(count, dim + 1, dtype=torch.float64)  # Xᵀr per cluster
+        self._energy, self._count = 0.0, 0  # Σr² and the number of rewards
         self.level, self.noise = LEVEL, config.noise
         self.variances = torch.tensor(VARIANCES, dtype=torch.float64)
         self._solved: tuple[Tensor, Tensor] | None = None
@@ -64,11 +39,10 @@ class LocalRegression:
     def _solve(self) -> tuple[Tensor, Tensor]:
         """Λ⁻¹ (C, p, p) and the means of w (C, p); computed on the first read after a change."""
         if self._solved is None:
-            dim = self.clusters.centroids.shape[1]
-            prior = torch.cat([self.variances[:1], self.variances[1:].expand(dim)])
-            precision = self._sums.gram / self.noise + torch.diag(1 / prior)
+            prior = torch.cat([self.variances[:1], self.variances[1:].expand(self._moment.shape[1] - 1)])
+            precision = self._gram / self.noise + torch.diag(1 / prior)
             covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-            moment = (self._sums.moment - self.level * self._sums.gram[:, 0]) / self.noise
+            moment = (self._moment - self.level * self._gram[:, 0]) / self.noise
             self._solved = covariance, (covariance @ moment.unsqueeze(2))[:, :, 0]
         return self._solved
 
@@ -93,12 +67,16 @@ class LocalRegression:
         return means + self.bonus * squares.clamp(min=0).sqrt(), means
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self._sums.add(*self._read(played.features), played.rewards)
+        (x, labels), rewards = self._read(played.features), played.rewards
+        self._gram.index_add_(0, labels, x.unsqueeze(2) * x.unsqueeze(1))
+        self._moment.index_add_(0, labels, x * rewards.unsqueeze(1))
+        self._energy += float(rewards @ rewards)
+        self._count += len(x)
         self._solved = None
         if plays.slates % self.config.every == 0 or plays.slates < OFTEN_UNTIL:
             for _ in range(self.config.steps):
                 self._set_level()
-                if self._sums.count >= TUNED_FROM:
+                if self._count >= TUNED_FROM:
                     self._set_variances()
 
     def _set_level(self) -> None:
@@ -123,26 +101,32 @@ class LocalRegression:
             known = float((1 - uncertain[:, block] / prior).sum())
             stepped.append((float(weights[:, block].square().sum()) + first) / (known + 1))
             determined += known
-        level = torch.zeros_like(weights)
-        level[:, 0] = self.level
-        noise = self._sums.residual(weights + level) / max(1.0, self._sums.count - determined)
+        noise = self._residual(weights) / max(1.0, self._count - determined)
         self.variances = torch.tensor(stepped, dtype=torch.float64).clamp(config.least_variance, config.most_variance)
         self.noise = min(max(noise, config.least_noise), config.most_noise)
         self._solved = None
 
+    def _residual(self, weights: Tensor) -> float:
+        """Σ(r − level − w_cᵀx)² for weights (C, p)."""
+        total = weights.clone()
+        total[:, 0] += self.level
+        fitted = (self._gram @ total.unsqueeze(2))[:, :, 0]
+        return self._energy + float((total * (fitted - 2 * self._moment)).sum())
+
     def state_dict(self) -> dict[str, Tensor]:
-        numbers = [self.level, self.noise, self._sums.energy, float(self._sums.count)]
+        numbers = [self.level, self.noise, self._energy, float(self._count)]
         return {
-            "gram": self._sums.gram.clone(),
-            "moment": self._sums.moment.clone(),
+            "gram": self._gram.clone(),
+            "moment": self._moment.clone(),
             "variances": self.variances.clone(),
             "numbers": torch.tensor(numbers, dtype=torch.float64),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        gram, moment = take(state, "gram", self._sums.gram), take(state, "moment", self._sums.moment)
+        gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)
         variances = taken_variances(state, self.variances)
         level, noise, energy, count = take_numbers(state, "numbers", 4)
         expect(noise > 0 and count >= 0 and count == round(count), "noise above 0 and a whole count", (noise, count))
         self.variances, self.level, self.noise = variances, level, noise
-        self._sums, self._solved = _Sums(gram, moment, energy, round(count)), None
+        self._gram, self._moment, self._energy, self._count = gram, moment, energy, round(count)
+        self._solved = None
