@@ -81,7 +81,8 @@ def test_odd_tensors_are_read_as_they_look() -> None:
 @pytest.mark.parametrize(
     "given",
     ["1", ["a"], None, [1, None], object(), [[1], [1, 2]], {"a": 1}, np.array([1], dtype=object), 2**70, [1j], 1j,
-     np.array(["2020"], dtype="M8[Y]"), torch.tensor([1j]), np.ma.array([1.0, 2.0], mask=[0, 1]), b"1", [2**64, 1]],
+     np.array(["2020"], dtype="M8[Y]"), torch.tensor([1j]), np.ma.array([1.0, 2.0], mask=[False, True]), b"1",
+     [2**64, 1]],
 )  # fmt: skip
 def test_what_holds_no_real_numbers_is_refused_by_name(given: Any) -> None:
     for cast in (real, whole):

@@ -271,12 +271,12 @@ class Ranged:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ridge": 0.0}, "ridge: expected a number above 0, got 0.0"),
-        ({"ridge": -1e-300}, "ridge: expected a number above 0"),
-        ({"width": 0}, "width: expected a number of at least 1, got 0"),
-        ({"dropout": 0.6}, "dropout: expected a number from 0 to 0.5, got 0.6"),
-        ({"dropout": -0.1}, "dropout: expected a number from 0 to 0.5, got -0.1"),
-        ({"flat": 0.0}, "flat: expected a number above 0 up to 1, got 0.0"),
+        ({"ridge": 0.0}, "Ranged.ridge: expected a number above 0, got 0.0"),
+        ({"ridge": -1e-300}, "Ranged.ridge: expected a number above 0"),
+        ({"width": 0}, "Ranged.width: expected a number of at least 1, got 0"),
+        ({"dropout": 0.6}, "Ranged.dropout: expected a number from 0 to 0.5, got 0.6"),
+        ({"dropout": -0.1}, "Ranged.dropout: expected a number from 0 to 0.5, got -0.1"),
+        ({"flat": 0.0}, "Ranged.flat: expected a number above 0 to 1, got 0.0"),
         ({"ridge": "1"}, "Ranged.ridge: expected a finite number, got '1'"),
     ],
 )

@@ -10,7 +10,7 @@ import functools
 import math
 import types
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -25,7 +25,7 @@ MOST_WHOLE = 2**53  # up to which floats are exact: no count or size is larger
 POSITIVE: Range = (math.ulp(0.0), math.inf)  # from the smallest float above 0
 NON_NEGATIVE: Range = (0, math.inf)
 AT_LEAST_ONE: Range = (1, math.inf)
-SHARE: Range = (0, 1)
+BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
 @functools.cache
@@ -49,19 +49,36 @@ def check_entries(config: object) -> None:
 def check_ranges(config: object, **ranges: Range) -> None:
     """Refuse what `check_entries` refuses, and numbers outside their range, low <= value <= high; None is no number.
 
-    A record calls this when it is made: `check_ranges(self, ridge=POSITIVE, dropout=(0, 0.5))`.
+    `check_ranges(self, ridge=POSITIVE, dropout=(0, 0.5))` in `__post_init__`, or the decorator `checked`.
     """
     check_entries(config)
     for name, (low, high) in ranges.items():
         value = getattr(config, name)
         if value is not None and not low <= value <= high:
-            raise ConfigError(f"{name}: expected a number {_spoken(low, high)}, got {value}")
+            raise ConfigError(f"{type(config).__name__}.{name}: expected a number {_spoken(low, high)}, got {value}")
+
+
+def checked(**ranges: Range) -> Callable[[type[Config]], type[Config]]:
+    """Decorate a class of records, below `dataclass`: `check_ranges` of what is made, then its own `__post_init__`."""
+
+    def decorated(kind: Any) -> Any:
+        further = getattr(kind, "__post_init__", None)
+
+        def check(self: Any) -> None:
+            check_ranges(self, **ranges)
+            if further is not None:
+                further(self)
+
+        kind.__post_init__ = check
+        return kind
+
+    return decorated
 
 
 def _spoken(low: float, high: float) -> str:
-    if low == POSITIVE[0]:
-        return "above 0" if high == math.inf else f"above 0 up to {high:g}"
-    return f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
+    start = "above 0" if low == POSITIVE[0] else f"of at least {low:g}" if high == math.inf else f"from {low:g}"
+    end = "" if high == math.inf else " to below 1" if high == BELOW_ONE else f" to {high:g}"
+    return start + end
 
 
 def _check_entry(kind: type, name: str, value: object) -> None:
@@ -260,31 +277,29 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
 def _with_present_names(kind: type, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values with entries that were renamed under the names they have now."""
     for old, new in _renamed(kind).items():
-        value, rest = _taken_out(values, old.split("."))
-        if rest is not values:
+        flat = _flat(values)
+        moved = {key: new + key[len(old) :] for key in flat if f"{key}.".startswith(f"{old}.")}
+        if moved:
             _warn_renamed(old, new)
-            values = _put_in(rest, new.split("."), value)
+            values = _nested({moved.get(key, key): value for key, value in flat.items()})
     return values
 
 
-def _taken_out(values: Mapping[str, Any], path: Sequence[str]) -> tuple[Any, Mapping[str, Any]]:
-    """The value at a path, and the values without it: the very same ones where there is none."""
-    head, *rest = path
-    if not isinstance(values, Mapping) or head not in values:
-        return None, values
-    others = {name: value for name, value in values.items() if name != head}
-    if not rest:
-        return values[head], others
-    value, inner = _taken_out(values[head], rest)
-    return (value, values) if inner is values[head] else (value, {**others, head: inner} if inner else others)
+def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"a": {"b": 1}}` as `{"a.b": 1}`."""
+    groups = {name: _flat(value) if isinstance(value, Mapping) else {"": value} for name, value in values.items()}
+    return {f"{name}.{key}".rstrip("."): value for name, group in groups.items() for key, value in group.items()}
 
 
-def _put_in(values: Mapping[str, Any], path: Sequence[str], value: Any) -> Mapping[str, Any]:
-    head, *rest = path
-    inner = _put_in(values.get(head, {}), rest, value) if rest else value
-    if isinstance(inner, Mapping) and isinstance(values.get(head), Mapping):
-        inner = {**values[head], **inner}  # a group some of whose members moved
-    return {**values, head: inner}
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, value in flat.items():
+        *path, last = key.split(".")
+        group = values
+        for step in path:
+            group = group.setdefault(step, {})
+        group[last] = value
+    return values
 
 
 def _rebuilt(options: tuple[Any, ...], value: Any) -> Any:

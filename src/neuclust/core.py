@@ -190,8 +190,10 @@ def _moderate(values: Tensor) -> bool:
     return bool((low >= -LARGEST) & (high <= LARGEST))
 
 
-def known_arms(arms: tuple[Tensor, Tensor], dim: int, name: str) -> tuple[Tensor, Tensor]:
-    """(ids (N,), values (N, dim)) of all arms there are, cast and checked as those of a round are."""
+def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int, name: str) -> tuple[Tensor, Tensor] | None:
+    """(ids (N,), values (N, dim)) of all arms there are, if given, cast and checked as those of a round are."""
+    if arms is None:
+        return None
     ids, values = whole(arms[0], f"{name} ids"), real(arms[1], name)
     if ids.ndim != 1 or values.shape != (len(ids), dim):
         raise DataError(

@@ -73,7 +73,8 @@ def plain_warnings(say: Callable[[str], None]) -> Iterator[None]:
             else:
                 default(message, category, *where)
 
-        warnings.showwarning = show  # type: ignore[assignment]
+        shown: Any = warnings
+        shown.showwarning = show
         yield
 
 

@@ -8,15 +8,15 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from neuclust.errors import SaveError, writing
 
-try:
-    import fcntl
-except ImportError:  # no locks on this system: two processes must not write to one folder at once
-    fcntl = None  # type: ignore[assignment]
+# None where a system has no such locks: two processes must not write to one folder at once there
+fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None
 
 SCRATCH = ".scratch"  # the ending of files that are being written; a kill may leave them behind
 PATIENCE = 60.0  # seconds to wait for another process that uses the folder
@@ -79,7 +79,7 @@ def sync_folder(directory: Path) -> None:
 
 @contextlib.contextmanager
 def locked(directory: Path, exclusive: bool) -> Iterator[None]:
-    """Alone in the folder, or among readers only; the system takes the lock back from whoever is killed."""
+    """Alone in the folder, or among readers only; the system releases the lock of a process that is killed."""
     if fcntl is None:
         yield
         return

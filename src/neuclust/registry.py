@@ -23,26 +23,32 @@ from neuclust.models.state import check_shapes
 from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import read_state
 from neuclust.policies.across import AcrossConfig, NeUClustAcross
-from neuclust.policies.adaptive_cells import AdaptiveCellConfig, AdaptiveCellUCB
 from neuclust.policies.auto.change_point import DriftConfig
 from neuclust.policies.auto.ensemble import EnsembleConfig
 from neuclust.policies.auto.exploration import ExplorationConfig
 from neuclust.policies.auto.learners.catalogue import LearnersConfig
 from neuclust.policies.auto.policy import Auto, AutoConfig
-from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
-from neuclust.policies.combinatorial_neural import CombinatorialNeuralConfig, CombinatorialNeuralUCB
-from neuclust.policies.combinatorial_sampling import CombinatorialNeuralTS, CombinatorialSamplingConfig
-from neuclust.policies.counts import CountConfig, CountUCB
-from neuclust.policies.cubes import CubeBandit, CubeConfig
-from neuclust.policies.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
-from neuclust.policies.linear import LinearConfig, SharedLinUCB
-from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
-from neuclust.policies.linear_sampling import LinearSamplingConfig, LinearTS
+from neuclust.policies.combinatorial_neural import (
+    CombinatorialNeuralConfig,
+    CombinatorialNeuralTS,
+    CombinatorialNeuralUCB,
+    CombinatorialSamplingConfig,
+    EpsilonGreedy,
+    EpsilonGreedyConfig,
+)
+from neuclust.policies.linear import (
+    ArmwiseLinearConfig,
+    ArmwiseLinUCB,
+    LinearConfig,
+    LinearSamplingConfig,
+    LinearTS,
+    SharedLinUCB,
+)
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
-from neuclust.policies.neural_linear import NeuralLinear, NeuralLinearConfig
-from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
+from neuclust.policies.neural_linear import NeuralLinear, NeuralLinearConfig, NeuralLinUCB, NeuralLinUCBConfig
 from neuclust.policies.neural_mab import NeuralMAB, NeuralMABConfig
-from neuclust.policies.reference import Oracle, ReferenceConfig, Static, Uniform
+from neuclust.policies.reference import ClusterOracle, ClusterOracleConfig, Oracle, ReferenceConfig, Static, Uniform
+from neuclust.policies.tabular import AdaptiveCellConfig, AdaptiveCellUCB, CountConfig, CountUCB, CubeBandit, CubeConfig
 from neuclust.slates.clustering import ClusteringConfig
 from neuclust.slates.slate_model import SlateModelConfig
 

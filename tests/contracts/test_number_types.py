@@ -75,6 +75,12 @@ def build(name: str, values: str, **settings: str) -> Policy:
     return build_policy(name, environment=problem(values), seed=1, clusters=4, overrides=small)
 
 
+# they take any kind of numbers, which their types do not say
+MAKE_ROUND: Any = Round
+MAKE_SLATE: Any = Slate
+MAKE_FEEDBACK: Any = Feedback
+
+
 def slates(name: str, values: str, cast: Cast, rounds: int) -> list[list[int]]:
     """Positions of the slates a policy selects, rounds, slates and rewards cast."""
     environment, policy, found = problem(values), build(name, values), []
@@ -82,12 +88,12 @@ def slates(name: str, values: str, cast: Cast, rounds: int) -> list[list[int]]:
         plain = environment.round(t)
         assert plain.query is not None
         ids = plain.arm_ids if isinstance(cast(plain.query), Tensor) else plain.arm_ids.tolist()
-        round = Round(t, ids, cast(plain.profiles), cast(plain.query), K)
+        round = MAKE_ROUND(t, ids, cast(plain.profiles), cast(plain.query), K)
         slate = policy.select(round)
         outcome = environment.play(round, slate)
-        copied = Slate(slate.positions.tolist(), slate.means.tolist(), slate.bonuses, blind=slate.blind)  # type: ignore[arg-type]
+        copied = MAKE_SLATE(slate.positions.tolist(), slate.means.tolist(), slate.bonuses, blind=slate.blind)
         reward = float(outcome.slate_reward)  # a mean: no whole number, whatever the arms paid
-        policy.update(round, copied, Feedback(cast(outcome.arm_rewards), reward))  # type: ignore[arg-type]
+        policy.update(round, copied, MAKE_FEEDBACK(cast(outcome.arm_rewards), reward))
         found.append(slate.positions.tolist())
     return found
 
@@ -115,7 +121,7 @@ def test_tensors_of_inference_mode_are_played_in_it_and_outside(name: str) -> No
         first, again = policy.select(inside), policy.select(inside)
     outside = Round(1, plain.arm_ids, profiles, query, K)
     assert first.positions.tolist() == again.positions.tolist() == policy.select(outside).positions.tolist()
-    policy.update(outside, first, Feedback([1, 0, 1], 1))  # type: ignore[arg-type]
+    policy.update(outside, first, MAKE_FEEDBACK([1, 0, 1], 1))
 
 
 @pytest.mark.soak

@@ -435,8 +435,10 @@ def test_what_a_killed_save_left_is_no_foreign_file(saved: Path) -> None:
 
 
 def test_numbers_of_other_libraries_are_saved_as_numbers(tmp_path: Path) -> None:
-    config = LinearConfig(refresh=np.int64(100), alpha=np.float32(0.5))  # type: ignore[arg-type]
-    SharedLinUCB(config, np.int64(4), 2, seed=np.int64(3)).save(tmp_path / "save")  # type: ignore[arg-type]
+    numbers: dict[str, Any] = {"refresh": np.int64(100), "alpha": np.float32(0.5)}
+    dim: Any = np.int64(4)
+    seed: Any = np.int64(3)
+    SharedLinUCB(LinearConfig(**numbers), dim, 2, seed).save(tmp_path / "save")
     again: Any = load_policy(tmp_path / "save")
     assert (again.config.refresh, again.config.alpha, again.seed) == (100, 0.5, 3)
 

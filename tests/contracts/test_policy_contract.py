@@ -24,7 +24,7 @@ LEARNING = [(name, preset) for name, preset in EVERY if name not in ("uniform", 
 APART = ("linucb-disjoint", "cc-mab", "cucb")  # what they learn of one arm may say nothing of another
 
 
-def build(name: str, preset: str, environment: SlateEnvironment, seed: int = 1, **overrides: str) -> Policy:
+def build(name: str, preset: str, environment: SlateEnvironment, seed: Any = 1, **overrides: str) -> Policy:
     """The preset with four clusters, and fewer steps where one update makes hundreds of them."""
     slow = preset.startswith("authors") and hasattr(POLICIES[name].presets[preset], "arms")
     quick = {"arms.training.steps": "6"} if slow else {}
@@ -111,7 +111,7 @@ def test_a_round_that_asks_for_nothing_still_gets_a_slate(name: str, preset: str
     policy = build(name, preset, environment)
     round = replace(environment.round(1), query=torch.zeros(6, dtype=torch.float64))
     if name in TOLD:
-        policy = build_policy(name, environment=_Fixed(environment))
+        policy = build_policy(name, environment=fixed(environment))
     slate = policy.select(round)
     assert len(set(slate.positions.tolist())) == K
     policy.update(round, slate, feedback([1.0, 0.0, 1.0], 1.0))
@@ -133,10 +133,14 @@ class _Fixed:
         return float(self.means(round)[slate.positions].sum())
 
 
+def fixed(environment: SlateEnvironment) -> Any:
+    return _Fixed(environment)
+
+
 @every_policy
 def test_a_round_without_a_query_is_playable(name: str, preset: str) -> None:
     environment = small_environment()
-    policy = build_policy(name, environment=_Fixed(environment)) if name in TOLD else build(name, preset, environment)
+    policy = build_policy(name, environment=fixed(environment)) if name in TOLD else build(name, preset, environment)
     for t in (1, 2, 3):
         round = replace(environment.round(1), t=t, query=None)
         if preset == "paper-lift":

@@ -44,7 +44,10 @@ UNTOLD += [(name, "profiles of zeros") for name in SCALED if "clust" not in name
 def test_a_round_that_tells_nothing_settles_no_scale(name: str, untold: str) -> None:
     environment, policy = small_environment(), automatic(name)
     first, second = environment.round(1), environment.round(2)
-    blank = {"query of zeros": {"query": torch.zeros(6)}, "profiles of zeros": {"profiles": torch.zeros(48, 6)}}[untold]
+    blank: dict[str, Any] = {
+        "query of zeros": {"query": torch.zeros(6)},
+        "profiles of zeros": {"profiles": torch.zeros(48, 6)},
+    }[untold]
     policy.update(replace(first, **blank), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
     assert settled(policy) != settled(policy)  # NaN: not settled
     policy.update(second, slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))
@@ -75,7 +78,7 @@ def spoil(policy: Any) -> None:
         else:
             covariance._ridge = -1e9
     else:
-        policy._matrix[0, 0] = -1e9
+        policy.matrix[0, 0] = -1e9
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from neuclust.registry import POLICIES, build_policy
 
 THREADS = 4
 # the oracles ask the environment, which keeps the truth of the last round and promises nothing to threads
-EVERY = [(name, {}) for name in POLICIES if name not in ("oracle", "cluster-oracle")]
+EVERY: list[tuple[str, dict[str, str]]] = [(name, {}) for name in POLICIES if name not in ("oracle", "cluster-oracle")]
 BOUNDED = [(name, {"confidence.pruning": "on"}) for name in ("neuclust", "cn-ucb")]
 # what is kept between calls differs between these; `make soak` takes all of them
 KEEPING = ("auto", "neuclust", "neuclust-online", "neuclust-across", "neural-linear", "linucb")

@@ -25,12 +25,12 @@ DIM, K = 5, 3
 QUERIES = (None, [1.0, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 2.0, 0.0], [1.0, 1.0, 0.0, 1.0, 1.0])
 
 
-def arm_model(depth: int = 1, init: str = "he", width: int = 8, **confidence: Any) -> ArmModel:
+def arm_model(depth: int = 1, init: Any = "he", width: int = 8, **confidence: Any) -> ArmModel:
     """γ = 1, so that bonuses are widths; a few training steps, so that θ moves between updates."""
     return ArmModel(
         ArmModelConfig(
             EncoderConfig("raw"),
-            NetworkConfig(width, depth, init),  # type: ignore[arg-type]
+            NetworkConfig(width, depth, init),
             ConfidenceConfig(**confidence),
             ScheduleConfig("constant", gamma=1.0),
             TrainingConfig(steps=3),
@@ -179,12 +179,13 @@ def test_an_arm_without_overlap_has_no_mean_and_no_width() -> None:
 @pytest.mark.parametrize(("dim", "solver"), [(99, "primal"), (103, "dual")])  # p = 2000 and 2080
 def test_auto_takes_the_dual_for_large_nets(dim: int, solver: str) -> None:
     config = ArmModelConfig(network=NetworkConfig(20, 1, "he"), confidence=ConfidenceConfig(solver="auto"))
-    assert ArmModel(config, dim, K, seed=0).confidence.solver == solver  # type: ignore[union-attr]
+    confidence: Any = ArmModel(config, dim, K, seed=0).confidence
+    assert confidence.solver == solver
 
 
 @pytest.mark.parametrize("change", [{"ridge": 0.0}, {"ridge": -1.0}, {"ridge": math.nan}, {"refresh": 0}])
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=r"confidence|expected a finite number"):
+    with pytest.raises(ConfigError, match=r"ConfidenceConfig|expected a finite number"):
         ConfidenceConfig(**change)
 
 
@@ -229,8 +230,9 @@ def test_bounds_are_made_of_the_same_past_after_loading(saved_after: int) -> Non
 
 
 def basis_of(model: ArmModel) -> Tensor:
-    basis = model.confidence._covariance._basis()  # type: ignore[union-attr]
-    assert basis is not None
+    confidence: Any = model.confidence
+    basis = confidence._covariance._basis()
+    assert isinstance(basis, Tensor)
     return basis
 
 

@@ -59,8 +59,8 @@ def test_inputs_are_the_context_its_mean_rating_and_a_constant() -> None:
 
 @pytest.mark.parametrize("init", ["uniform", "torch-default"])
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_active_columns_give_what_all_columns_give(depth: int, init: str) -> None:
-    net = FeatureNet(FeatureNetConfig(depth=depth, init=init), DIM, seed=1)  # type: ignore[arg-type]
+def test_active_columns_give_what_all_columns_give(depth: int, init: Any) -> None:
+    net = FeatureNet(FeatureNetConfig(depth=depth, init=init), DIM, seed=1)
     round = small_environment().round(2)
     x, columns, group = net.inputs.distinct(round)
     whole = net.inputs.at(round, torch.arange(48))
@@ -112,7 +112,7 @@ def test_minibatches_follow_the_counts() -> None:
         )
     ]
     assert sum(seen) / len(seen) == pytest.approx(0.25, abs=0.03)
-    whole = fit_network(net, x, target, counts, AdamConfig(batch_size=None, steps=300, decay=0.0), stream(0, "test"))
+    whole = fit_network(net, (x, target, counts), AdamConfig(batch_size=None, steps=300, decay=0.0), stream(0, "test"))
     torch.testing.assert_close(forward(whole, x), target, rtol=0, atol=0.05)
 
 
@@ -162,7 +162,7 @@ def test_weights_that_are_no_numbers_are_not_kept() -> None:
         (AdamConfig, {"decay": math.nan}, "decay"),
         (AdamConfig, {"batch_size": 0}, "batch_size"),
         (AdamConfig, {"dropout": 1.0}, "dropout"),
-        (RetrainConfig, {"every": 0}, "retrain"),
+        (RetrainConfig, {"every": 0}, "RetrainConfig"),
         (FeatureNetConfig, {"width": 0}, "width"),
         (FeatureNetConfig, {"depth": 0, "adam": AdamConfig(dropout=0.5)}, "dropout"),
     ],

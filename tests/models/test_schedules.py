@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from small_problems import play, small_environment
@@ -52,8 +53,8 @@ def test_theory_is_equation_8_written_out() -> None:
 
 
 @pytest.mark.parametrize("kind", ["det", "theory"])
-def test_gamma_zero_has_no_term_that_depends_on_the_round(kind: str) -> None:
-    config = ScheduleConfig(kind, noise=0.5, confidence=0.1, norm_bound=1.5)  # type: ignore[arg-type]
+def test_gamma_zero_has_no_term_that_depends_on_the_round(kind: Any) -> None:
+    config = ScheduleConfig(kind, noise=0.5, confidence=0.1, norm_bound=1.5)
     start = replace(AFTER_1000_ROUNDS, t=0, observations=0, ridge=2.0)
     assert exploration(config, start) == pytest.approx(0.5 * math.sqrt(-2 * math.log(0.1)) + math.sqrt(2) * 1.5)
 
@@ -65,29 +66,29 @@ def test_theory_refuses_a_step_outside_its_range(step: float) -> None:
 
 
 @pytest.mark.parametrize("change", [{"gamma": -0.1}, {"confidence": 0.0}, {"confidence": 1.0}, {"gamma": math.nan}])
-def test_impossible_settings_are_refused(change: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match=r"schedule|expected a finite number"):
-        ScheduleConfig(**change)  # type: ignore[arg-type]
+def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match=r"ScheduleConfig|expected a finite number"):
+        ScheduleConfig(**change)
 
 
 def test_the_bonus_of_a_running_policy_follows_its_log_determinant() -> None:
     environment = small_environment()
-    policy = build_policy("neuclust", environment=environment, clusters=4, overrides={"schedule.kind": "det"})
+    policy: Any = build_policy("neuclust", environment=environment, clusters=4, overrides={"schedule.kind": "det"})
     radius = ScheduleConfig("det")
     for rounds in (range(0), range(1, 6)):
         play(policy, environment, rounds)
-        logdet = policy.arms.confidence.logdet  # type: ignore[attr-defined]
+        logdet = policy.arms.confidence.logdet
         assert (logdet > 0) == (len(rounds) > 0)
         expected = radius.noise * math.sqrt(logdet - 2 * math.log(radius.confidence)) + radius.norm_bound
-        assert policy.arms.gamma() == pytest.approx(expected)  # type: ignore[attr-defined]
+        assert policy.arms.gamma() == pytest.approx(expected)
 
 
 def test_theory_uses_the_contraction_of_the_mean_loss() -> None:
     environment = small_environment()
     overrides = {"schedule.kind": "theory", "arms.training.step": "1e-2"}
-    policy = build_policy("cn-ucb", environment=environment, overrides=overrides)
+    policy: Any = build_policy("cn-ucb", environment=environment, overrides=overrides)
     play(policy, environment, range(1, 3))
-    width = policy.config.arms.network.width  # type: ignore[attr-defined]
-    logdet = policy.arms.confidence.logdet  # type: ignore[attr-defined]
+    width = policy.config.arms.network.width
+    logdet = policy.arms.confidence.logdet
     progress = Progress(2, 6, logdet, 1.0, width, 1, 1e-2 / 6, 40)
-    assert policy.arms.gamma() == pytest.approx(exploration(ScheduleConfig("theory"), progress))  # type: ignore[attr-defined]
+    assert policy.arms.gamma() == pytest.approx(exploration(ScheduleConfig("theory"), progress))

@@ -9,7 +9,7 @@ from small_problems import slate_of, small_environment
 
 from neuclust.environments.rewards import threshold
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.policies.cluster_oracle import ClusterOracle, ClusterOracleConfig
+from neuclust.policies.reference import ClusterOracle, ClusterOracleConfig
 from neuclust.slates.clustering import ClusteringConfig
 
 DIM, K = 6, 3

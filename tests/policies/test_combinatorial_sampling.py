@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import naive_reference as naive
 import numpy as np
@@ -18,7 +19,7 @@ from neuclust.models.arm_model import ArmModelConfig, NetworkConfig
 from neuclust.models.confidence import ConfidenceConfig
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.schedules import ScheduleConfig
-from neuclust.policies.combinatorial_sampling import (
+from neuclust.policies.combinatorial_neural import (
     CombinatorialNeuralTS,
     CombinatorialSamplingConfig,
     largest_normal,
@@ -49,12 +50,12 @@ def test_no_uniform_gives_an_infinite_draw() -> None:
 
 
 @pytest.mark.parametrize("form", ["full", "diagonal"])
-def test_selection_equals_sampling_from_explicit_gaussians(form: str) -> None:
+def test_selection_equals_sampling_from_explicit_gaussians(form: Any) -> None:
     """Fails when σ² forgets λ (`spread = scores.bonuses`), when M is left out, or when one draw serves all arms."""
     arms = ArmModelConfig(
         EncoderConfig("scale", rho=5.0),
         NetworkConfig(width=M),
-        ConfidenceConfig(form=form, ridge=RIDGE),  # type: ignore[arg-type]
+        ConfidenceConfig(form=form, ridge=RIDGE),
         ScheduleConfig("constant", gamma=NU),
     )
     environment = small_environment()
@@ -95,5 +96,5 @@ def test_without_spread_it_is_greedy() -> None:
 
 
 def test_no_samples_are_refused() -> None:
-    with pytest.raises(ConfigError, match="samples: expected at least 1"):
+    with pytest.raises(ConfigError, match="samples: expected a number of at least 1"):
         CombinatorialSamplingConfig(samples=0)

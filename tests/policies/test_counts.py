@@ -9,7 +9,7 @@ import pytest
 from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.policies.counts import CountConfig, CountUCB
+from neuclust.policies.tabular import CountConfig, CountUCB
 
 DIM, K = 6, 3
 

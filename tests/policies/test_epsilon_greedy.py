@@ -9,7 +9,7 @@ import pytest
 from small_problems import play, random_round, small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.policies.epsilon_greedy import EpsilonGreedy, EpsilonGreedyConfig
+from neuclust.policies.combinatorial_neural import EpsilonGreedy, EpsilonGreedyConfig
 
 DIM, K = 6, 3
 

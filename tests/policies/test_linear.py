@@ -119,7 +119,7 @@ def test_features_of_any_size_are_learned_from(sizes: torch.Tensor, refresh: int
 def test_an_update_that_is_refused_changes_nothing() -> None:
     environment = small_environment()
     policy = SharedLinUCB(LinearConfig(EncoderConfig("scale", rho=None), refresh=1), DIM, K)
-    policy._matrix[0, 0] = -1e6  # no sum of squares
+    policy.matrix[0, 0] = -1e6  # no sum of squares
     before = snapshot(policy)
     with pytest.raises(StateError, match="scale the features"):
         policy.update(environment.round(1), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))

@@ -15,7 +15,7 @@ from torch import Tensor
 from neuclust.errors import ConfigError, DataError
 from neuclust.models.armwise import ArmwiseRidge
 from neuclust.models.encoder import EncoderConfig
-from neuclust.policies.linear_armwise import ArmwiseLinearConfig, ArmwiseLinUCB
+from neuclust.policies.linear import ArmwiseLinearConfig, ArmwiseLinUCB
 from neuclust.randomness import stream
 
 DIM, K, ALPHA = 6, 3, 0.7

@@ -12,7 +12,7 @@ from small_problems import play, small_environment
 
 from neuclust.errors import ConfigError
 from neuclust.models.encoder import EncoderConfig
-from neuclust.policies.linear_sampling import LinearSamplingConfig, LinearTS
+from neuclust.policies.linear import LinearSamplingConfig, LinearTS
 
 DIM, K, SPREAD, RIDGE = 6, 3, 0.4, 2.0
 

@@ -34,28 +34,20 @@ import torch
 from small_problems import small_environment
 from torch import Tensor
 
+from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.armwise import ArmwiseRidge
 from neuclust.models.confidence import DiagonalConfidence
 from neuclust.models.context_tree import ContextTree
 from neuclust.models.tracker import ProfileTracker
-from neuclust.policies import (
-    across,
-    cluster_oracle,
-    combinatorial_sampling,
-    counts,
-    cubes,
-    epsilon_greedy,
-    neuclust,
-    neural_mab,
-    reference,
-)
+from neuclust.policies import across, combinatorial_neural, neuclust, neural_mab, reference, tabular
 from neuclust.policies.auto.ensemble import Ensemble
-from neuclust.policies.linear import SharedLinUCB
-from neuclust.policies.linear_sampling import LinearTS
-from neuclust.policies.neural_linear import NeuralLinear
-from neuclust.policies.neural_linucb import NeuralLinUCB
+from neuclust.policies.linear import LinearTS, SharedLinUCB
+from neuclust.policies.neural_linear import NeuralLinear, NeuralLinUCB
+from neuclust.randomness import stream
 from neuclust.registry import POLICIES, build_policy
+from neuclust.slates import ties
+from neuclust.slates.constraints import Constraints, rules
 
 K = 3
 Patch = pytest.MonkeyPatch
@@ -111,7 +103,7 @@ def explicit_neural_ucb(name: str) -> None:
 
 
 def one_draw_for_all_arms(uniform: Any, samples: int) -> Tensor:
-    return test_combinatorial_sampling.largest_normal(uniform, samples)[:1].expand(len(uniform))
+    return LARGEST_NORMAL(uniform, samples)[:1].expand(len(uniform))
 
 
 def learned_without_rewards(self: SharedLinUCB, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
@@ -130,7 +122,7 @@ OWN_LEARN = ArmwiseRidge.learn
 
 def one_draw_an_arm(self: NeuralLinear, features: Tensor, t: int) -> Tensor:
     """Thompson sampling as if every arm's reward were independent of the others'."""
-    noise = torch.from_numpy(test_neural_linear.stream(self.seed, "neural-linear", t).standard_normal(len(features)))
+    noise = torch.from_numpy(STREAM(self.seed, "neural-linear", t).standard_normal(len(features)))
     return self.posterior.means(features) + self.config.spread * self.posterior.widths(features) * noise
 
 
@@ -155,21 +147,22 @@ def same_every_round(seed: int, purpose: str, t: int = 0) -> Any:
     return STREAM(seed, purpose, 0)
 
 
-STREAM = reference.stream
+STREAM = stream
 
 
 def worst_first(scores: Tensor, rank: Tensor, k: int) -> Tensor:
     return TOP(-scores, rank, k)
 
 
-TOP = reference.top
+TOP = top
 
 
 def top_by_quality(value: Any, qualities: Tensor, rank: Tensor, k: int) -> Tensor:
     return TOP(qualities, rank, k)
 
 
-RULES = across.rules
+RULES = rules
+LARGEST_NORMAL = combinatorial_neural.largest_normal
 
 CASES: dict[str, Case] = {
     "auto": Case(
@@ -190,7 +183,7 @@ CASES: dict[str, Case] = {
     "neuclust-across": Case(
         test_across.test_one_of_each_cluster_and_required_and_excluded_arms_are_kept_to,
         "constraints are dropped",
-        changed(across, "rules", lambda kept, *rest, **more: RULES(across.Constraints(), *rest, **more)),
+        changed(across, "rules", lambda kept, *rest, **more: RULES(Constraints(), *rest, **more)),
     ),
     "cn-ucb": Case(
         lambda: explicit_neural_ucb("cn-ucb"), "the bonus is dropped", changed(ArmModel, "gamma", lambda self: 0.0)
@@ -203,12 +196,12 @@ CASES: dict[str, Case] = {
     "cn-ts": Case(
         lambda: test_combinatorial_sampling.test_selection_equals_sampling_from_explicit_gaussians("full"),
         "one draw for all arms",
-        changed(combinatorial_sampling, "largest_normal", one_draw_for_all_arms),
+        changed(combinatorial_neural, "largest_normal", one_draw_for_all_arms),
     ),
     "neural-ts": Case(
         lambda: test_combinatorial_sampling.test_selection_equals_sampling_from_explicit_gaussians("diagonal"),
         "the mean in place of a sample",
-        changed(combinatorial_sampling, "largest_normal", lambda u, _: torch.zeros(len(u), dtype=torch.float64)),
+        changed(combinatorial_neural, "largest_normal", lambda u, _: torch.zeros(len(u), dtype=torch.float64)),
     ),
     "neural-linear": Case(
         lambda: test_neural_linear.test_selection_equals_a_regression_on_all_plays("ts"),
@@ -228,7 +221,7 @@ CASES: dict[str, Case] = {
     "epsilon-greedy": Case(
         test_epsilon_greedy.test_it_explores_as_often_as_it_says,
         "it never explores",
-        changed(epsilon_greedy, "stream", lambda *_: NeverBelow()),
+        changed(combinatorial_neural, "stream", lambda *_: NeverBelow()),
     ),
     "linucb": Case(
         lambda: test_linear.test_selection_equals_explicit_ridge_regression(0.3, False, 4),
@@ -253,7 +246,7 @@ CASES: dict[str, Case] = {
     "cc-mab": Case(
         lambda: test_cubes.test_selection_equals_a_dictionary_of_cubes(5.0, True),
         "no cube is ever under-explored",
-        changed(cubes, "plays_wanted", lambda *_: -1.0),
+        changed(tabular, "plays_wanted", lambda *_: -1.0),
     ),
     "acc-ucb": Case(
         lambda: test_adaptive_cells.test_selection_equals_a_tree_of_boxes(1.0, 0.6),
@@ -263,7 +256,7 @@ CASES: dict[str, Case] = {
     "cucb": Case(
         lambda: test_counts.test_selection_equals_a_dictionary_of_rewards(None),
         "the bonus loses log t",
-        changed(counts, "math", types.SimpleNamespace(log=lambda t: 1.0)),
+        changed(tabular, "math", types.SimpleNamespace(log=lambda t: 1.0)),
     ),
     "uniform": Case(
         test_reference_policies.test_every_arm_and_every_slot_is_equally_likely,
@@ -273,17 +266,17 @@ CASES: dict[str, Case] = {
     "static": Case(
         test_reference_policies.test_static_keeps_the_offered_arms_with_the_largest_averages,
         "the worst arms are kept",
-        changed(reference, "top", worst_first),
+        changed(ties, "top", worst_first),
     ),
     "cluster-oracle": Case(
         lambda: test_cluster_oracle.test_it_plays_the_best_slate_of_the_best_cluster("mean"),
         "the worst cluster is played",
-        changed(cluster_oracle, "max", min),
+        changed(reference, "max", min),
     ),
     "oracle": Case(
         test_reference_policies.test_the_oracle_has_no_regret,
         "the worst arms are played",
-        changed(reference, "top", worst_first),
+        changed(ties, "top", worst_first),
     ),
 }
 

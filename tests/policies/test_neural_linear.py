@@ -21,10 +21,10 @@ from neuclust.randomness import stream
 DIM, K, PRIOR, NOISE, SPREAD = 6, 3, 0.3, 0.4, 0.8
 
 
-def built(exploration: str) -> NeuralLinear:
+def built(exploration: Any) -> NeuralLinear:
     net = FeatureNetConfig(width=8, retrain=RetrainConfig(first_every=3))
     posterior = BayesLinearConfig(PRIOR, NOISE)
-    return NeuralLinear(NeuralLinearConfig(net, posterior, exploration, SPREAD), DIM, K, seed=2)  # type: ignore[arg-type]
+    return NeuralLinear(NeuralLinearConfig(net, posterior, exploration, SPREAD), DIM, K, seed=2)
 
 
 def read(policy: NeuralLinear, inputs: Tensor) -> Tensor:

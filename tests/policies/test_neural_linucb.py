@@ -12,17 +12,17 @@ from small_problems import small_environment
 
 from neuclust.errors import ConfigError
 from neuclust.models.feature_net import FeatureNetConfig, RetrainConfig
-from neuclust.policies.neural_linucb import NeuralLinUCB, NeuralLinUCBConfig
+from neuclust.policies.neural_linear import NeuralLinUCB, NeuralLinUCBConfig
 
 DIM, K, ALPHA, RIDGE = 6, 3, 0.6, 2.0
 
 
 @pytest.mark.parametrize("head", ["bandit", "own"])
-def test_selection_equals_linucb_on_features_as_they_were(head: str) -> None:
+def test_selection_equals_linucb_on_features_as_they_were(head: Any) -> None:
     """Fails when A and b are rebuilt after training, when the bonus is left out, or when w never moves."""
     environment = small_environment(horizon=30)
     net = FeatureNetConfig(width=8, retrain=RetrainConfig.always(4))
-    policy = NeuralLinUCB(NeuralLinUCBConfig(net, ALPHA, RIDGE, head), DIM, K, seed=2)  # type: ignore[arg-type]
+    policy = NeuralLinUCB(NeuralLinUCBConfig(net, ALPHA, RIDGE, head), DIM, K, seed=2)
     a, b = RIDGE * torch.eye(8, dtype=torch.float64), torch.zeros(8, dtype=torch.float64)
     weights = []
     for t in range(1, 22):

@@ -24,25 +24,25 @@ from neuclust.slates.slate_model import SlateModel, SlateModelConfig
 DIM, K = 6, 3
 
 
-def by_hand(policy: NeuralMAB, qualities: list[float], ids: list[int]) -> list[int]:
+def by_hand(policy: Any, qualities: list[float], ids: list[int]) -> list[int]:
     """Greedy marginal contributions, one slate at a time."""
     chosen: list[int] = []
     for _ in range(K):
         others = [i for i in range(len(ids)) if i not in chosen]
-        worth = {}
+        value = {}
         for i in others:
             slate = sorted((max(qualities[j], 0.0) for j in [*chosen, i]), reverse=True)
             padded = torch.tensor([slate + [0.0] * (K - len(slate))], dtype=torch.float64)
-            worth[i] = float(f"{float(policy.slates.value(padded)):.9g}")  # type: ignore[union-attr]
-        chosen.append(min(others, key=lambda i: (-worth[i], -qualities[i], ids[i])))
+            value[i] = float(f"{float(policy.slates.value(padded)):.9g}")
+        chosen.append(min(others, key=lambda i: (-value[i], -qualities[i], ids[i])))
     return chosen
 
 
 @pytest.mark.parametrize("kind", ["plain", "monotone"])
-def test_the_slate_grows_by_the_largest_marginal_contribution(kind: str) -> None:
+def test_the_slate_grows_by_the_largest_marginal_contribution(kind: Any) -> None:
     """Fails when the top K by quality stands for the greedy slate (plain), or when nets are not trained."""
     environment = small_environment()
-    policy = NeuralMAB(NeuralMABConfig(slate_kind=kind, shortcut=False), DIM, K, seed=1)  # type: ignore[arg-type]
+    policy = NeuralMAB(NeuralMABConfig(slate_kind=kind, shortcut=False), DIM, K, seed=1)
     other_than_top = 0
     for t in range(1, 16):
         round = environment.round(t)
@@ -119,9 +119,9 @@ def test_the_authors_version_is_one_linear_layer_and_fresh_adam_every_round(
 ) -> None:
     """Against torch.nn.Linear and torch.optim.Adam on the whole history."""
     environment = small_environment()
-    policy = build_policy("neural-mab", preset=preset, environment=environment, seed=3)
+    policy: Any = build_policy("neural-mab", preset=preset, environment=environment, seed=3)
     layer = torch.nn.Linear(DIM, 1, dtype=torch.float64)
-    (weight,) = policy.net.net.weights  # type: ignore[attr-defined]
+    (weight,) = policy.net.net.weights
     layer.weight.data, layer.bias.data = weight[:, :-1].clone(), weight[0, -1:].clone()
     contexts, rewards = [], []
     for t in range(1, 11):
@@ -141,7 +141,8 @@ def test_the_authors_version_is_one_linear_layer_and_fresh_adam_every_round(
         optimizer = torch.optim.Adam(layer.parameters(), lr=rate)
         for _ in range(steps):
             optimizer.zero_grad()
-            torch.nn.functional.mse_loss(layer(torch.cat(contexts))[:, 0], torch.cat(rewards)).backward()
+            loss: Any = torch.nn.functional.mse_loss(layer(torch.cat(contexts))[:, 0], torch.cat(rewards))
+            loss.backward()
             optimizer.step()
 
 

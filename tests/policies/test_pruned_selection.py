@@ -22,7 +22,7 @@ from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
 from neuclust.kernels.network import Network
 from neuclust.kernels.pruning import SLACK
-from neuclust.models import confidence
+from neuclust.models import covariance
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
 from neuclust.policies.neuclust import NeUClust
 from neuclust.registry import build_policy, policy_config
@@ -81,9 +81,9 @@ def test_random_problems(seed: int, solver: str, gamma: float, source: str, sort
 @pytest.mark.parametrize("name", ["neuclust", "cn-ucb"])
 def test_bounds_from_explored_directions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dense contexts and the primal, from the second update on: fewer widths, the same slates."""
-    monkeypatch.setattr(confidence, "FEW", 2)
+    monkeypatch.setattr(covariance, "FEW", 2)
     environment = build_environment("bump", slate_size=5, horizon=12, seed=3)
-    policy = build_policy(name, environment=environment, seed=3)
+    policy: Any = build_policy(name, environment=environment, seed=3)
     assert "pruned" in agree(policy, environment, range(1, 12))
     assert policy.arms.confidence._covariance._basis() is not None
     assert policy.arms.last_choice.widths < policy.arms.last_choice.contexts / 2
@@ -117,9 +117,9 @@ def test_cn_ucb_and_profiles_that_change_in_place() -> None:
 
 def test_the_yelp_twin() -> None:
     environment = build_environment("yelp-twin", slate_size=5, horizon=6, seed=0)
-    policy = build_policy("neuclust", environment=environment, preset="paper-yelp", clusters=3)
+    policy: Any = build_policy("neuclust", environment=environment, preset="paper-yelp", clusters=3)
     assert "pruned" in agree(policy, environment, range(1, 5))
-    assert policy.arms.last_choice.widths < 500 < policy.arms.last_choice.contexts  # type: ignore[union-attr]
+    assert policy.arms.last_choice.widths < 500 < policy.arms.last_choice.contexts
 
 
 @pytest.mark.skipif(not (SHARED / "movielens-25m.npz").is_file(), reason="the real MovieLens problem is not at hand")
@@ -128,7 +128,7 @@ def test_the_real_movielens(solver: str) -> None:
     dataset = load_dataset(SHARED / "movielens-25m.npz")
     environment = profile_environment(dataset, slate_size=5, horizon=40, seed=0)
     overrides = {"confidence.solver": solver}
-    policy = build_policy("neuclust", environment=environment, clusters=6, overrides=overrides)
+    policy: Any = build_policy("neuclust", environment=environment, clusters=6, overrides=overrides)
     assert "pruned" in agree(policy, environment, range(1, 16))
 
 

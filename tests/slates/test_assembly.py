@@ -12,7 +12,15 @@ from torch import Tensor
 
 from neuclust.kernels.ranking import top
 from neuclust.randomness import stream
-from neuclust.slates.assembly import AssemblyConfig, Worth, assemble, bounds, greedy_basis, greedy_slate, undominated
+from neuclust.slates.assembly import (
+    AssemblyConfig,
+    SlateUtility,
+    assemble,
+    bounds,
+    greedy_basis,
+    greedy_slate,
+    undominated,
+)
 from neuclust.slates.constraints import Rules
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig
 
@@ -34,12 +42,14 @@ def monotone(seed: int) -> SlateModel:
     return SlateModel(SlateModelConfig(width=6, init="monotone"), K, seed)
 
 
-def worth(seed: int, *, reads_values: bool, weight: float = 2.0, diversity: float = 0.0, ties: bool = False) -> Worth:
+def utility(
+    seed: int, *, reads_values: bool, weight: float = 2.0, diversity: float = 0.0, ties: bool = False
+) -> SlateUtility:
     values = draw(seed, N)
     values = values.round() if ties else values
     membership = torch.nn.functional.one_hot(labels(seed, "test categories")).to(torch.float64)
     reads = values if reads_values else draw(seed + 1, N, 1).squeeze(1)
-    return Worth(values, reads, torch.arange(N), monotone(seed).value, weight, membership, diversity)
+    return SlateUtility(values, reads, torch.arange(N), monotone(seed).value, weight, membership, diversity)
 
 
 def free(seed: int = 0, cap: int = K) -> Rules:
@@ -73,7 +83,7 @@ def feasible(rules: Rules) -> Tensor:
 
 @given(seed=seeds, ties=st.booleans())
 def test_without_constraints_the_slate_is_the_top_k_whatever_f_is(seed: int, ties: bool) -> None:
-    problem = worth(seed, reads_values=True, ties=ties)
+    problem = utility(seed, reads_values=True, ties=ties)
     found = assemble(problem, free(seed), K, FULL, labels(seed, "test clusters"))
     assert found.positions.tolist() == top(problem.values, problem.rank, K).tolist()
     assert found.exact
@@ -82,7 +92,7 @@ def test_without_constraints_the_slate_is_the_top_k_whatever_f_is(seed: int, tie
 
 @given(seed=seeds, ties=st.booleans())
 def test_greedy_is_best_under_caps_required_and_excluded_arms(seed: int, ties: bool) -> None:
-    problem, rules = worth(seed, reads_values=True, ties=ties), constrained(seed)
+    problem, rules = utility(seed, reads_values=True, ties=ties), constrained(seed)
     slate = greedy_basis(problem.values, problem.rank, rules, K)
     assert sorted(slate.tolist()) in [sorted(row) for row in feasible(rules).tolist()]
     assert float(problem.of(slate.unsqueeze(0))) == pytest.approx(float(problem.of(feasible(rules)).max()))
@@ -92,9 +102,9 @@ def test_greedy_is_best_under_caps_required_and_excluded_arms(seed: int, ties: b
 @given(seed=seeds, diversity=st.sampled_from([0.0, 0.3, 2.0]), reads_values=st.booleans())
 def test_small_cases_are_solved_exactly(seed: int, diversity: float, reads_values: bool) -> None:
     """F reads something else than v, or categories count: every slate is still beaten or equalled."""
-    problem = worth(seed, reads_values=reads_values, diversity=diversity)
+    problem = utility(seed, reads_values=reads_values, diversity=diversity)
     rules = constrained(seed)
-    problem = Worth(
+    problem = SlateUtility(
         problem.values, problem.reads, problem.rank, problem.slate_value, problem.slate_weight,
         torch.nn.functional.one_hot(rules.categories, 3).to(torch.float64), diversity,
     )  # fmt: skip
@@ -106,7 +116,7 @@ def test_small_cases_are_solved_exactly(seed: int, diversity: float, reads_value
 
 @given(seed=seeds, diversity=st.floats(0.0, 3.0))
 def test_counting_categories_with_additive_scores_stays_greedy(seed: int, diversity: float) -> None:
-    problem, rules = worth(seed, reads_values=True, weight=0.0, diversity=diversity), free(seed, cap=2)
+    problem, rules = utility(seed, reads_values=True, weight=0.0, diversity=diversity), free(seed, cap=2)
     slate = greedy_slate(problem, rules, undominated(problem, rules, torch.zeros(N, dtype=torch.int64), K), K)
     possible = feasible(rules)
     if len(possible):
@@ -115,7 +125,7 @@ def test_counting_categories_with_additive_scores_stays_greedy(seed: int, divers
 
 @given(seed=seeds, reads_values=st.booleans())
 def test_some_best_slate_holds_undominated_arms_only(seed: int, reads_values: bool) -> None:
-    problem, clusters = worth(seed, reads_values=reads_values, diversity=0.5), labels(seed, "test clusters")
+    problem, clusters = utility(seed, reads_values=reads_values, diversity=0.5), labels(seed, "test clusters")
     kept = set(undominated(problem, free(seed), clusters, K).tolist())
     slates = feasible(free(seed))
     inside = torch.tensor([set(row) <= kept for row in slates.tolist()])
@@ -124,7 +134,7 @@ def test_some_best_slate_holds_undominated_arms_only(seed: int, reads_values: bo
 
 @given(seed=seeds, reads_values=st.booleans())
 def test_no_slate_exceeds_the_bound_of_an_arm_it_holds(seed: int, reads_values: bool) -> None:
-    problem, slates = worth(seed, reads_values=reads_values, diversity=0.5), feasible(free())
+    problem, slates = utility(seed, reads_values=reads_values, diversity=0.5), feasible(free())
     ceiling = bounds(problem, problem.values, problem.reads, slates[0], torch.arange(N))
     assert bool((problem.of(slates).unsqueeze(1) <= ceiling[slates] + 1e-9).all())
 
@@ -132,7 +142,7 @@ def test_no_slate_exceeds_the_bound_of_an_arm_it_holds(seed: int, reads_values: 
 @settings(max_examples=30)
 @given(seed=seeds)
 def test_where_all_slates_are_too_many_swaps_still_never_lose_to_greedy(seed: int) -> None:
-    problem, rules = worth(seed, reads_values=False, diversity=1.0), free(seed)
+    problem, rules = utility(seed, reads_values=False, diversity=1.0), free(seed)
     found = assemble(problem, rules, K, AssemblyConfig(exact_slates=0), labels(seed, "test clusters"))
     start = greedy_slate(problem, rules, undominated(problem, rules, labels(seed, "test clusters"), K), K)
     assert not found.exact
@@ -143,8 +153,8 @@ def test_means_may_outvote_scores_where_f_reads_means() -> None:
     """The reduction to the top K needs F to read v: here the second arm's mean outweighs its smaller v."""
     values, means = torch.tensor([1.0, 0.9, 0.0]).double(), torch.tensor([0.0, 0.9, 0.0]).double()
     rules = Rules(torch.ones(3, dtype=torch.bool), torch.zeros(0, dtype=torch.int64), torch.zeros(3).long(), 1)
-    apart = Worth(values, means, torch.arange(3), lambda reads: reads.sum(1), 1.0)
+    apart = SlateUtility(values, means, torch.arange(3), lambda reads: reads.sum(1), 1.0)
     assert assemble(apart, rules, 1, FULL).positions.tolist() == [1]
     assert assemble(
-        Worth(values, values, torch.arange(3), lambda r: r.sum(1), 1.0), rules, 1, FULL
+        SlateUtility(values, values, torch.arange(3), lambda r: r.sum(1), 1.0), rules, 1, FULL
     ).positions.tolist() == [0]

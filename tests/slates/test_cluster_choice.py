@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,6 +114,6 @@ def test_few_or_equal_arms_are_one_cluster() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"method": "hdbscan"}, {"on": "masked"}, {"most": 1}])
-def test_a_choice_that_cannot_be_made_is_refused(settings: dict[str, object]) -> None:
+def test_a_choice_that_cannot_be_made_is_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="use choose=fixed"):
-        ClusteringConfig(choose="elbow", **settings)  # type: ignore[arg-type]
+        ClusteringConfig(choose="elbow", **settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import pytest
 import torch
@@ -38,7 +39,7 @@ def test_ids_become_positions() -> None:
         (Constraints(required=(11,)), "arm 11, which is not"),
         (Constraints(excluded=(70,)), "arm 70, which is not"),
         (Constraints(categories=torch.tensor([1, 2])), "6 whole numbers"),
-        (Constraints(categories=torch.ones(6)), "whole numbers, one an arm, got .* float32"),
+        (Constraints(categories=torch.ones(6)), "whole numbers, one per arm, got .* float32"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(constraints: Constraints, said: str) -> None:
@@ -62,9 +63,9 @@ def test_standing_constraints_speak_of_the_arms_that_are_offered() -> None:
         ({"diversity_weight": float("nan")}, "expected a finite number"),
     ],
 )
-def test_contradictions_are_refused_at_once(fields: dict[str, object], said: str) -> None:
+def test_contradictions_are_refused_at_once(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        Constraints(**fields)  # type: ignore[arg-type]
+        Constraints(**fields)
 
 
 @given(

@@ -56,8 +56,8 @@ def test_the_value_does_not_depend_on_the_order_of_the_arms() -> None:
 @pytest.mark.parametrize("width", [10, 15, 30])
 def test_calibrated_starts_near_one_and_printed_near_n_over_four_times_the_sum(width: int) -> None:
     ones = torch.ones(5, dtype=torch.float64)
-    start = [initial_slate_network(SlateModelConfig(width=width, scale=s), 5, seed)  # type: ignore[arg-type]
-             for s in ("calibrated", "printed") for seed in range(40)]  # fmt: skip
+    configs = (SlateModelConfig(width=width, scale="calibrated"), SlateModelConfig(width=width, scale="printed"))
+    start = [initial_slate_network(config, 5, seed) for config in configs for seed in range(40)]
     values = torch.stack([naive.slate_forward(n.parameters, n.scales, "sigmoid", ones) for n in start])
     assert float(values[:40].mean()) == pytest.approx(1.0, abs=0.15)
     assert float(values[40:].mean()) == pytest.approx(width / 4 * 5, rel=0.15)
@@ -120,7 +120,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("engine", ["auto", "library"])
 @pytest.mark.parametrize("name", list(CONFIGS))
-def test_training_equals_autograd_descent_on_the_raw_slates(name: str, engine: str) -> None:
+def test_training_equals_autograd_descent_on_the_raw_slates(name: str, engine: Any) -> None:
     config = SlateModelConfig(width=6, **CONFIGS[name])
     config = replace(config, training=replace(config.training, engine=engine))
     model, (history, raw) = SlateModel(config, K, 0), played(25)
@@ -154,8 +154,8 @@ def test_training_lowers_the_printed_objective() -> None:
 @pytest.mark.parametrize(
     ("source", "table"), [("realised", "slate_arm_rewards"), ("predicted-then", "slate_predictions")]
 )
-def test_other_training_inputs_are_read_as_named(source: str, table: str) -> None:
-    config = SlateModelConfig(width=6, train_input=source, training=TrainingConfig(step=1e-2))  # type: ignore[arg-type]
+def test_other_training_inputs_are_read_as_named(source: Any, table: str) -> None:
+    config = SlateModelConfig(width=6, train_input=source, training=TrainingConfig(step=1e-2))
     model, (history, raw) = SlateModel(config, K, 0), played(10)
     inputs, net = model.prepare(getattr(history, table).rows), model.net
     expected = naive.fit(

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import POSITIVE, check_ranges
+from neuclust.configuration import POSITIVE, checked
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.models.state import expect, take, take_count, take_number
@@ -23,14 +23,12 @@ LARGE = 1e12  # sums of squares from which rounding comes near the prior's share
 
 
 @dataclass(frozen=True, slots=True)
+@checked(prior_variance=POSITIVE, noise_variance=POSITIVE)
 class BayesLinearConfig:
     """Prior variance of every weight, and variance of a reward around its mean."""
 
     prior_variance: float = 0.1
     noise_variance: float = 0.2
-
-    def __post_init__(self) -> None:
-        check_ranges(self, prior_variance=POSITIVE, noise_variance=POSITIVE)
 
 
 def with_constant(features: Tensor) -> Tensor:
@@ -56,6 +54,12 @@ class SufficientStatistics:
         """With features (u, p) added, each observed counts (u,) times with rewards that add up to sums (u,)."""
         gram, moment = self.gram + (features.T * counts) @ features, self.moment + features.T @ sums
         return SufficientStatistics(gram, moment, self.energy + energy, self.count + round(float(counts.sum())))
+
+    def precision(self, prior: Tensor, noise_variance: float) -> Tensor:
+        """Λ for prior variances (p,), (p, p)."""
+        precision = self.gram / noise_variance
+        precision.diagonal().add_(1 / prior)
+        return precision
 
     def residual(self, weights: Tensor) -> float:
         """Σ(r − wᵀx)² for weights (p,)."""
@@ -91,19 +95,13 @@ class BayesLinear:
 
     def _accept(self, data: SufficientStatistics) -> None:
         if not bool((torch.diagonal(data.gram) < LARGE).all()):
-            definite_cholesky(self._precision(data.gram))  # refused here, before anything changes, or never
+            definite_cholesky(data.precision(self.prior, self.noise_variance))  # refused before anything changes
         self.data, self._solved = data, None
-
-    def _precision(self, gram: Tensor) -> Tensor:
-        """Λ, (p, p)."""
-        precision = gram / self.noise_variance
-        precision.diagonal().add_(1 / self.prior)
-        return precision
 
     def _solve(self) -> tuple[Tensor, Tensor]:
         """L with Λ = LLᵀ, and m; computed on the first read after a change."""
         if self._solved is None:
-            factor = definite_cholesky(self._precision(self.data.gram))
+            factor = definite_cholesky(self.data.precision(self.prior, self.noise_variance))
             mean = torch.cholesky_solve(self.data.moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
             self._solved = factor, mean
         return self._solved

@@ -1,32 +1,33 @@
-"""A small ReLU net trained by Adam now and then, whose last hidden layer serves as features of a context."""
+"""A small ReLU net trained by Adam at intervals, whose last hidden layer serves as features of a context."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import AT_LEAST_ONE, BELOW_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError
 from neuclust.kernels.adam import Floats, adam
 from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Network, augment, layers, output, restrict
-from neuclust.kernels.regions import group_rows
 from neuclust.kernels.training import finite, lifeless
-from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
+from neuclust.models.contexts import distinct, encoded_at
+from neuclust.models.encoder import Encoder, EncoderConfig
 from neuclust.models.history import History
-from neuclust.models.state import Shape, take, take_count
+from neuclust.models.state import Shape, numbered, numbered_shapes, take_count, take_numbered
 from neuclust.models.watch import LearningWatch
 from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
+@checked()
 class NetInputConfig:
     """What the net reads of a context z: [φ(z), Σa, constant].
 
@@ -38,15 +39,16 @@ class NetInputConfig:
     pooled: bool = True
     constant: float = 0.5
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-
 
 @dataclass(frozen=True, slots=True)
+@checked(
+    rate=(POSITIVE[0], 1),  # a step of Adam moves a weight by the rate
+    steps=NON_NEGATIVE, batch_size=AT_LEAST_ONE, decay=NON_NEGATIVE, dropout=(0, BELOW_ONE),
+)  # fmt: skip
 class AdamConfig:
     """`steps` steps of Adam on minibatches of `batch_size` observations; None is the whole history every step.
 
-    Loss: mean squared error + decay ‖θ‖². `dropout` leaves each last hidden unit out with this chance, one mask a
+    Loss: mean squared error + decay ‖θ‖². `dropout` leaves each last hidden unit out with this chance, one mask per
     step. start `warm` goes on from the weights in force, `restart` from the initial ones; moments are fresh.
     """
 
@@ -57,20 +59,9 @@ class AdamConfig:
     dropout: float = 0.0
     start: Literal["warm", "restart"] = "warm"
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not 0 < self.rate <= 1 or self.steps < 0 or not self.decay >= 0:  # a step of Adam moves a weight by the rate
-            raise ConfigError(
-                "adam: expected a rate above 0 up to 1, steps >= 0 and decay >= 0, got "
-                f"{self.rate}, {self.steps} and {self.decay}"
-            )
-        if self.batch_size is not None and self.batch_size < 1:
-            raise ConfigError(f"adam: expected a batch_size of at least 1, or none for all, got {self.batch_size}")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"adam: expected a dropout from 0 to below 1, got {self.dropout}")
-
 
 @dataclass(frozen=True, slots=True)
+@checked(first_every=AT_LEAST_ONE, then_every=AT_LEAST_ONE, every=AT_LEAST_ONE)
 class RetrainConfig:
     """Train after every `first_every` updates up to `first_until`, then `then_every` to `then_until`, then `every`."""
 
@@ -79,14 +70,6 @@ class RetrainConfig:
     then_every: int = 5
     then_until: int = 100
     every: int = 10
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if min(self.first_every, self.then_every, self.every) < 1:
-            raise ConfigError(
-                "retrain: expected at least 1 update between trainings, got "
-                f"{self.first_every}, {self.then_every} and {self.every}"
-            )
 
     @classmethod
     def always(cls, every: int) -> RetrainConfig:
@@ -101,6 +84,7 @@ class RetrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=NON_NEGATIVE)
 class FeatureNetConfig:
     """m units in each of L hidden layers (L = 0: a linear model), what they read, how and when they are trained."""
 
@@ -112,22 +96,19 @@ class FeatureNetConfig:
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if self.width < 1 or self.depth < 0:
-            raise ConfigError(f"net: expected width >= 1 and depth >= 0, got {self.width} and {self.depth}")
         if self.depth == 0 and self.adam.dropout > 0:
             raise ConfigError("net: dropout leaves out hidden units, but depth is 0; use depth 1 or dropout 0")
 
 
 def fit_network(
-    net: Network, x: Tensor, target: Tensor, counts: Tensor, config: AdamConfig, rng: np.random.Generator,
-    head: bool = True,
-) -> Network:  # fmt: skip
-    """`net` after training on distinct rows x (u, d'), each seen counts (u,) times with mean target (u,).
+    net: Network, data: tuple[Tensor, Tensor, Tensor], config: AdamConfig, rng: np.random.Generator, head: bool = True
+) -> Network:
+    """`net` after training on data = (x, target, counts): rows x (u, d') seen counts (u,) times with mean target (u,).
 
     A minibatch draws observations, that is rows in proportion to their counts; without one every step sees all.
     Training that ends in NaN gives `net` itself back.
     """
+    x, target, counts = data
     rows, y = augment(net, x).numpy().astype(np.float32), target.numpy().astype(np.float32)
     masks = _masks(config, net.weights[-1].shape[1] - net.bias, rng)
     batches = _batches(rows, y, counts.numpy(), config, rng)
@@ -171,19 +152,18 @@ class NetInputs:
 
     def distinct(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
         """Distinct contexts encoded (u, q'), the numbers of their columns (q',), every arm's row (n,)."""
-        contexts = active_contexts(round)
-        first, group = group_rows(contexts)  # equal contexts once, so that ties stay ties
-        return (*self._encode(round, contexts[first]), group)
+        x, columns, group = distinct(self.encoder, round)
+        return (*self._extended(round, x, columns), group)
 
     def at(self, round: Round, positions: Tensor) -> Tensor:
         """The given arms' contexts with all columns, (k, d')."""
-        x, columns = self._encode(round, contexts_at(round, positions))
+        x, columns = self._extended(round, *encoded_at(self.encoder, round, positions))
         out = x.new_zeros(len(x), self.dim)
         out[:, columns] = x
         return out
 
-    def _encode(self, round: Round, z: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(z, round.active, self.encoder.scale_of(round))
+    def _extended(self, round: Round, x: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """Encoded contexts (n, q') with the pooled column and the constant, and the numbers of all columns."""
         blocks = [x]
         if self.config.pooled:
             blocks.append(pooled(x, masked=round.query is not None))
@@ -202,8 +182,7 @@ def pooled(x: Tensor, masked: bool) -> Tensor:
 def net_shapes(config: FeatureNetConfig, dim: int) -> Iterator[tuple[str, Shape]]:
     """What a state of such a net on `dim` features holds at least."""
     inputs = NetInputs(config.input, dim).dim
-    for i, shape in enumerate(network_shapes(config.init, inputs, config.width, config.depth)):
-        yield f"weight.{i}", shape
+    return numbered_shapes("weight", network_shapes(config.init, inputs, config.width, config.depth))
 
 
 class FeatureNet:
@@ -259,36 +238,33 @@ class FeatureNet:
             return False
         start = self.initial if self.config.adam.start == "restart" else self.net
         if head is not None:
-            start = Network((*start.weights[:-1], head.reshape(1, -1)), start.scale, start.bias)
+            start = replace(start, weights=(*start.weights[:-1], head.reshape(1, -1)))
         rng = stream(self.seed, f"{self.purpose} training", t)
-        x, target, counts = history.targets()
-        self.net = fit_network(start, x, target, counts, self.config.adam, rng, head=head is None)
+        data = x, target, _ = history.targets()
+        self.net = fit_network(start, data, self.config.adam, rng, head=head is None)
         failed = self.net is start
         self.failures += failed
         if lifeless(self.net, x, target):
             failed = True
-            self._revive(x, target, counts, t)
+            self._restart(data, t)
         self.watch.trained(failed, history.rewards.rows)
         return True
 
-    def _revive(self, x: Tensor, target: Tensor, counts: Tensor, t: int) -> None:
+    def _restart(self, data: tuple[Tensor, Tensor, Tensor], t: int) -> None:
         """Another draw of initial weights, trained at once; untrained where training kills it too."""
         self.failures += 1
         config, rng = self.config, stream(self.seed, f"{self.purpose} again", t)
         fresh = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
-        trained = fit_network(fresh, x, target, counts, config.adam, rng)
-        self.net = fresh if lifeless(trained, x, target) else trained
+        trained = fit_network(fresh, data, config.adam, rng)
+        self.net = fresh if lifeless(trained, *data[:2]) else trained
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}
-        state |= {f"initial.{i}": weight for i, weight in enumerate(self.initial.weights)}
-        return {**state, "rho": self.inputs.encoder.saved_rho(), "failures": torch.tensor(self.failures)}
+        nets = numbered("weight", self.net.weights) | numbered("initial", self.initial.weights)
+        return {**nets, "rho": self.inputs.encoder.saved_rho(), "failures": torch.tensor(self.failures)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        shapes = list(enumerate(self.initial.weights))
-        weights = tuple(take(state, f"weight.{i}", like) for i, like in shapes)
-        initial = tuple(take(state, f"initial.{i}", like) for i, like in shapes)
-        self.net = Network(weights, self.net.scale, self.net.bias)
-        self.initial = Network(initial, self.net.scale, self.net.bias)
+        like = self.initial.weights
+        weights, initial = take_numbered(state, "weight", like), take_numbered(state, "initial", like)
+        self.net, self.initial = replace(self.net, weights=weights), replace(self.net, weights=initial)
         self.inputs.encoder.load_rho(state)
         self.failures = take_count(state, "failures")

@@ -1,4 +1,4 @@
-"""How much to explore: γ for the next round, from what has been seen so far, and slates at random now and then."""
+"""How much to explore: γ for the next round, from what has been seen so far, and ε-greedy slates."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import BELOW_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.errors import ConfigError
 
 _FACTORS = ("noise", "norm_bound", "c_1", "c_gamma_1", "c_gamma_2", "c_gamma_3")  # none may turn a bonus around
 
 
 @dataclass(frozen=True, slots=True)
+@checked(gamma=NON_NEGATIVE, confidence=(POSITIVE[0], BELOW_ONE), **dict.fromkeys(_FACTORS, NON_NEGATIVE))
 class ScheduleConfig:
     """`constant` γ; `det`, from the log-determinant; `theory`, Eq. 8 with all its Γ terms.
 
@@ -32,17 +33,6 @@ class ScheduleConfig:
     c_gamma_1: float = 1.0
     c_gamma_2: float = 1.0
     c_gamma_3: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not self.gamma >= 0:
-            raise ConfigError(f"schedule.gamma: expected a number of at least 0, got {self.gamma}")
-        factors = {name: getattr(self, name) for name in _FACTORS}
-        for name, factor in factors.items():
-            if not factor >= 0:
-                raise ConfigError(f"schedule.{name}: expected a number of at least 0, got {factor}")
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"schedule.confidence: expected a probability inside (0, 1), got {self.confidence}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +92,8 @@ def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
     return statistical + (ridge + config.c_1 * n * progress.depth) * optimisation
 
 
-def sometimes_uniform(greedy: Tensor, n: int, epsilon: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """With chance ε K of n arms at random, otherwise the greedy slate (K,); the slate and every slot's chance, (K,)."""
+def epsilon_greedy(greedy: Tensor, n: int, epsilon: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    """K of n arms at random with probability ε, else the greedy slate; positions and propensities of slots, (K,)."""
     explores = rng.random() < epsilon
     positions = torch.from_numpy(rng.choice(n, size=len(greedy), replace=False)) if explores else greedy
     return positions, epsilon / n + (1 - epsilon) * (positions == greedy).to(torch.float64)

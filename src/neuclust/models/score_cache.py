@@ -1,4 +1,4 @@
-"""Profiles that are shown again and again: what was made of them is kept while they stay the same tensor."""
+"""A cache of what is computed from profiles alone, kept while rounds show the same unchanged tensor."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from neuclust.kernels.rows import Floats, Integers, Rows
 
 
 @dataclass(slots=True)
-class _Kept:
-    """One tensor of profiles, as it was when last seen, and what was made of it."""
+class _Entry:
+    """One tensor of profiles, as it was when last seen, and what was computed from it."""
 
     profiles: Tensor
     version: int
@@ -25,51 +25,51 @@ class _Kept:
     whole: tuple[float, Rows] | None = None  # ρ and distinct profiles / ρ
 
 
-class ShownProfiles:
+class ProfileCache:
     """Profiles by column, and distinct ones as sparse rows: made when the same tensor, unchanged, is shown again.
 
-    A round with profiles of its own would pay for them and never use them again. All that is kept of a tensor stands in
-    one record, which a thread looks up once: others that look at other profiles cannot mix theirs into it.
+    A round with profiles of its own would pay for them and never use them again. All that is cached of a tensor stands
+    in one entry, which a thread looks up once: threads that score other profiles cannot mix theirs into it.
     """
 
     def __init__(self) -> None:
-        self._last: _Kept | None = None
+        self._last: _Entry | None = None
 
     def columns(self, round: Round, rho: float) -> Columns:
         """z/ρ by active column; CPU, float64."""
-        kept = self._again(round.profiles)
+        entry = self._again(round.profiles)
         active = round.active.numpy()
         query = np.ones(len(active)) if round.query is None else round.query.numpy()[active].astype(np.float64)
-        if kept is None:
+        if entry is None:
             own = np.ascontiguousarray(round.profiles.numpy()[:, active].T)
             return Columns(own, np.arange(len(active)), query, rho)
-        if kept.columns is None:
-            kept.columns = np.ascontiguousarray(round.profiles.numpy().T)
-        return Columns(kept.columns, active, query, rho)
+        if entry.columns is None:
+            entry.columns = np.ascontiguousarray(round.profiles.numpy().T)
+        return Columns(entry.columns, active, query, rho)
 
     def contexts(self, round: Round, rho: float) -> tuple[Rows, Integers]:
         """Distinct z/ρ on the active columns, and every arm's number among them (n,); CPU, float64."""
-        kept = self._again(round.profiles)
-        if kept is None:
+        entry = self._again(round.profiles)
+        if entry is None:
             return rows.distinct(_masked(rows.sparse_rows(round.profiles.contiguous().numpy()), round, rho))
-        if kept.distinct is None:
-            kept.distinct = rows.distinct(rows.sparse_rows(round.profiles.contiguous().numpy()))
-        profiles, group = kept.distinct
+        if entry.distinct is None:
+            entry.distinct = rows.distinct(rows.sparse_rows(round.profiles.contiguous().numpy()))
+        profiles, group = entry.distinct
         if round.query is None:  # nothing masked: distinct profiles stay distinct
-            whole = kept.whole
+            whole = entry.whole
             if whole is None or whole[0] != rho:
-                whole = kept.whole = (rho, _masked(profiles, round, rho))
+                whole = entry.whole = (rho, _masked(profiles, round, rho))
             return whole[1], group
         contexts, merged = rows.distinct(_masked(profiles, round, rho))
         return contexts, merged[group]
 
-    def _again(self, profiles: Tensor) -> _Kept | None:
-        """What is kept of these profiles; None where they are new, or changed since."""
+    def _again(self, profiles: Tensor) -> _Entry | None:
+        """The entry of these profiles; None where they are new, or changed since."""
         version = -1 if profiles.is_inference() else profiles._version  # torch counts no changes in inference mode
-        kept = self._last
-        if kept is not None and kept.profiles is profiles and kept.version == version >= 0:
-            return kept
-        self._last = _Kept(profiles, version)
+        entry = self._last
+        if entry is not None and entry.profiles is profiles and entry.version == version >= 0:
+            return entry
+        self._last = _Entry(profiles, version)
         return None
 
 

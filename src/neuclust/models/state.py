@@ -1,11 +1,11 @@
 """Names of tensors inside a state, and the checks they pass on the way back: a part's entries stand under its name.
 
-Whoever loads takes every entry by one of these functions. Each refuses what was not there or cannot have been saved.
+Every entry is loaded by one of these functions. Each refuses what is not there or cannot have been saved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -34,6 +34,21 @@ def nested_shapes(name: str, shapes: Iterable[tuple[str, Shape]]) -> Iterator[tu
 def take(state: Mapping[str, Tensor], name: str, like: Tensor, nan: bool = False) -> Tensor:
     """A copy of one saved tensor: shape and dtype of the one it replaces, finite unless NaN means something (`nan`)."""
     return _taken(state, name, tuple(like.shape), like.dtype, nan)
+
+
+def numbered(name: str, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
+    """`(x, y)` as `name.0` and `name.1`."""
+    return {f"{name}.{i}": tensor for i, tensor in enumerate(tensors)}
+
+
+def take_numbered(state: Mapping[str, Tensor], name: str, like: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Copies of saved tensors `name.0`, `name.1`, …, each like the one it replaces."""
+    return tuple(take(state, f"{name}.{i}", one) for i, one in enumerate(like))
+
+
+def numbered_shapes(name: str, shapes: Iterable[Shape]) -> Iterator[tuple[str, Shape]]:
+    """The shapes of `name.0`, `name.1`, …"""
+    return ((f"{name}.{i}", shape) for i, shape in enumerate(shapes))
 
 
 def take_rows(
@@ -91,8 +106,8 @@ def check_indices(name: str, index: Tensor, size: int) -> None:
 def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, Shape]]) -> None:
     """Refuse a state without tensors of these names and shapes.
 
-    They tell how much room a policy needs: asked before one is made, since what a damaged manifest asks for may be
-    more than any machine has.
+    They tell how much memory a policy needs. Checked before one is made, since a damaged manifest may ask for more than
+    any machine has.
     """
     for name, shape in shapes:
         found = tuple(state[name].shape) if name in state else "nothing"

@@ -9,13 +9,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
-from neuclust.errors import ConfigError
 from neuclust.models.state import check_lengths, expect, take_rows
 
 
 @dataclass(frozen=True, slots=True)
+@checked(weight=POSITIVE, pseudo_count=NON_NEGATIVE)
 class TrackerConfig:
     """How a 0/1 reward moves a profile entry, a running mean of ratings.
 
@@ -34,13 +34,6 @@ class TrackerConfig:
     weight: float = 0.5
     pseudo_count: float = 5.0
     order: Literal["after", "before"] = "after"
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not (self.weight > 0 and self.pseudo_count >= 0):
-            raise ConfigError(
-                f"tracker: expected weight > 0 and pseudo_count >= 0, got {self.weight} and {self.pseudo_count}"
-            )
 
 
 class ProfileTracker:
@@ -126,19 +119,16 @@ class ProfileTracker:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         row = tuple(self._sums.shape[1:])
-        ids, sums, counts = (
-            take_rows(state, "ids", (), torch.int64),
-            take_rows(state, "sums", row),
-            take_rows(state, "counts", row),
-        )
+        ids, sums, counts = _ids(state, "ids"), take_rows(state, "sums", row), take_rows(state, "counts", row)
         check_lengths(ids=ids, sums=sums, counts=counts)
         expect(len(torch.unique(ids)) == len(ids), "every arm once in ids", "some twice")
         expect(bool((counts >= 0).all()), "counts of at least 0", "less")
         if "start_ids" in state:
-            start_ids, start_counts = (
-                take_rows(state, "start_ids", (), torch.int64),
-                take_rows(state, "start_counts", row),
-            )
+            start_ids, start_counts = _ids(state, "start_ids"), take_rows(state, "start_counts", row)
             check_lengths(start_ids=start_ids, start_counts=start_counts)
             self._counts_of = dict(zip(start_ids.tolist(), start_counts, strict=True))
         self._view, self._ids, self._sums, self._counts = None, ids, sums, counts
+
+
+def _ids(state: Mapping[str, Tensor], name: str) -> Tensor:
+    return take_rows(state, name, (), torch.int64)

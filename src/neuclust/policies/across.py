@@ -9,34 +9,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.models.arm_model import ArmModelConfig, ArmScores, arm_shapes
+from neuclust.models.arm_model import ArmModelConfig, arm_shapes
+from neuclust.models.arm_scoring import ArmScores
 from neuclust.models.state import Shape, check_lengths, expect, nested, nested_shapes, take_rows, under
 from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import save_policy
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
-from neuclust.slates.assembly import AssemblyConfig, Worth, assemble
-from neuclust.slates.cluster_choice import ClusterReport, responsibilities
-from neuclust.slates.clustering import Clusterer, ClusteringConfig, Partition
+from neuclust.policies.wiring import check_update
+from neuclust.slates.assembly import AssemblyConfig, SlateUtility, assemble
+from neuclust.slates.cluster_choice import responsibilities
+from neuclust.slates.clustering import ClusteringConfig
 from neuclust.slates.constraints import Constraints, Rules, rules
+from neuclust.slates.partition import Partition
 from neuclust.slates.slate_model import SlateModelConfig, slate_shapes
 from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)
+@checked(explore=NON_NEGATIVE)
 class AcrossConfig:
     """NeUClust's parts, how slates are put together, and what every slate must keep to.
 
     With `slate.input` optimistic F reads v: optimism about the slate, since F rises with every arm. With mean it reads
-    f, as the paper's does. `explore` > 0 gives one slot a round to the best arm of the least played cluster that was
+    f, as the paper's does. `explore` > 0 gives one slot per round to the best arm of the least played cluster that was
     played fewer than explore·log(1 + updates) times.
     """
 
@@ -50,7 +54,6 @@ class AcrossConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
         if not self.slate.sort_input:
             raise ConfigError(
                 "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
@@ -60,35 +63,25 @@ class AcrossConfig:
                 "constraints.categories: expected none in a configuration; give categories=(arm ids, labels) when the "
                 "policy is made, or constraints with a single select"
             )
-        if not self.explore >= 0:
-            raise ConfigError(f"explore: expected a number of at least 0, got {self.explore}")
 
 
 class NeUClustAcross:
     """S_t = argmax_S Σ_{i ∈ S} v_i + ωK·F(r_S) + δ·D(S), over all clusters.
 
-    `clusterer`, `catalogue` and `counts` as for NeUClust; `categories` = (arm ids, labels) are what `at_most` and the
-    diversity weight count instead of clusters.
+    `known` (`clusterer=`, `catalogue=`, `counts=`) is as for NeUClust; `categories` = (arm ids, labels) are what
+    `at_most` and the diversity weight count instead of clusters.
     """
 
     name = "neuclust-across"
     save = save_policy
 
     def __init__(
-        self,
-        config: AcrossConfig,
-        dim: int,
-        slate_size: int,
-        seed: int = 0,
-        *,
-        clusterer: Clusterer | None = None,
-        catalogue: tuple[Tensor, Tensor] | None = None,
-        counts: tuple[Tensor, Tensor] | None = None,
-        categories: tuple[Tensor, Tensor] | None = None,
-    ) -> None:
+        self, config: AcrossConfig, dim: int, slate_size: int, seed: int = 0,
+        *, categories: tuple[Tensor, Tensor] | None = None, **known: Any,
+    ) -> None:  # fmt: skip
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         inner = NeUClustConfig(config.arms, config.clustering, config.slate, config.tracker, tie=config.tie)
-        self.model = NeUClust(inner, dim, slate_size, seed, clusterer=clusterer, catalogue=catalogue, counts=counts)
+        self.model = NeUClust(inner, dim, slate_size, seed, **known)
         self.categories = None if categories is None else _by_id(*categories)
         self._plays = torch.zeros(0, dtype=torch.int64)  # rewards seen of every cluster
 
@@ -108,18 +101,12 @@ class NeUClustAcross:
         return Slate(positions, scores.means[positions], scores.bonuses[positions])
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         seen = round if self.model.tracker is None else self.model.tracker.view(round)
         clusters = self.model.clusters.partition(seen, refit=self.model.online).cluster_of(len(seen.arm_ids))
         self.model.update(round, slate, feedback)
         observed = clusters[slate.positions][~torch.isnan(feedback.arm_rewards)]
         self._plays = _grown(self._plays, observed[observed >= 0])
-
-    @property
-    def cluster_report(self) -> ClusterReport | None:
-        """How the number of clusters was chosen, where it was, and whether the arms are clustered at all."""
-        return self.model.clusters.report
 
     @property
     def failed_trainings(self) -> int:
@@ -140,7 +127,7 @@ class NeUClustAcross:
         found = rules(kept, seen, categories, strict, eligible=clusters >= 0)
         found = self._exploring(found, clusters, values, rank)
         own = kept.categories is None and self.categories is None
-        worth = Worth(
+        utility = SlateUtility(
             values=values,
             reads=values if self.config.slate.input == "optimistic" else scores.means,
             rank=rank,
@@ -149,7 +136,7 @@ class NeUClustAcross:
             membership=self._membership(seen, found.categories, own) if kept.diversity_weight else None,
             diversity=kept.diversity_weight,
         )
-        return assemble(worth, found, self.slate_size, self.config.assembly, clusters).positions
+        return assemble(utility, found, self.slate_size, self.config.assembly, clusters).positions
 
     def _membership(self, seen: Round, categories: Tensor, own: bool) -> Tensor:
         """p (n, C): soft over the policy's own clusters where asked for, else one category an arm."""

@@ -1,29 +1,38 @@
-"""CN-UCB (Hwang, Chai, Oh, ICML 2023): the top K arms by f + γ·width. NeUClust with one cluster."""
+"""Policies on one neural arm model that play the global top K: CN-UCB, CN-TS and ε-greedy.
+
+CN-UCB and CN-TS are Hwang, Chai, Oh (ICML 2023). CN-UCB is NeUClust with one cluster. CN-TS with M = 1 and a diagonal
+covariance is NeuralTS (Zhang et al., ICLR 2021).
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
 import torch
+from scipy.special import ndtri
+from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round, Slate, check_round
 from neuclust.kernels.pruning import best_overall
 from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
+from neuclust.models.confidence import ConfidenceConfig
+from neuclust.models.schedules import epsilon_greedy
 from neuclust.persistence import save_policy
-from neuclust.policies.arm_learning import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
-from neuclust.slates.ties import tie_rank
+from neuclust.policies.wiring import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
+from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
+@checked()
 class CombinatorialNeuralConfig:
     arms: ArmModelConfig = field(default_factory=ArmModelConfig)
     tie: Literal["id", "random"] = "id"
-
-    def __post_init__(self) -> None:
-        check_entries(self)
 
 
 class CombinatorialNeuralUCB:
@@ -45,11 +54,102 @@ class CombinatorialNeuralUCB:
             means, bonuses = (torch.from_numpy(part) for part in bounds.scores(positions.numpy()))
             return Slate(positions, means, bonuses)
         scores = self.arms.scores(round)
-        positions = top(scores.optimistic, rank, self.slate_size)
-        return Slate(positions, scores.means[positions], scores.bonuses[positions])
+        return top_slate(scores.means, scores.bonuses, rank, self.slate_size)
 
-    update = learn_arms
-    state_dict = arm_state
-    load_state_dict = load_arm_state
+    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
+    saved_shapes = staticmethod(saved_arm_shapes)
+    failed_trainings = property(failed_arm_trainings)
+
+
+_OPTIMISTIC = 1 / (4 * math.e * math.sqrt(math.pi))  # a Gaussian draw exceeds mean + 1 s.d. at least this often
+
+
+@dataclass(frozen=True, slots=True)
+@checked(samples=AT_LEAST_ONE)
+class CombinatorialSamplingConfig:
+    """ν is `arms.schedule`; `samples` is M, None takes what K arms need to be optimistic together."""
+
+    arms: ArmModelConfig = field(default_factory=ArmModelConfig)
+    samples: int | None = None
+    tie: Literal["id", "random"] = "id"
+
+
+def samples_needed(slate_size: int) -> int:
+    """M = ⌈1 − log K / log(1 − p)⌉, p = 1/(4e√π): the least M with K(1 − p)^M ≤ 1 − p; 32 for K = 5."""
+    return math.ceil(1 - math.log(slate_size) / math.log1p(-_OPTIMISTIC))
+
+
+def largest_normal(uniform: np.ndarray[tuple[int], np.dtype[np.float64]], samples: int) -> Tensor:
+    """Φ⁻¹(U^{1/M}), the largest of M standard normals by one uniform each: (n,) -> (n,).
+
+    Taken in the upper tail, −Φ⁻¹(1 − U^{1/M}), where U^{1/M} itself would round to 1.
+    """
+    positive = np.maximum(uniform, 2.0**-54)  # a stream may deal 0, whose normal would be −∞
+    return torch.from_numpy(-ndtri(-np.expm1(np.log(positive) / samples)))
+
+
+class CombinatorialNeuralTS:
+    """S_t = top K of ṽ_i = f(x_i; θ_{t−1}) + ν σ_i Φ⁻¹(U_i^{1/M}), σ_i² = λ ĝ_iᵀ Z_{t−1}⁻¹ ĝ_i.
+
+    A slate's `bonuses` are νσ, the spread of a sample, not the draw.
+    """
+
+    name = "cn-ts"
+    save = save_policy
+
+    def __init__(self, config: CombinatorialSamplingConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = ArmModel(config.arms, dim, slate_size, seed)
+        self.samples = samples_needed(slate_size) if config.samples is None else config.samples
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        scores = self.arms.scores(round)
+        spread = math.sqrt(self.config.arms.confidence.ridge) * scores.bonuses  # νσ = ν√λ·w
+        draws = largest_normal(stream(self.seed, "cn-ts", round.t).random(len(spread)), self.samples)
+        sampled = scores.means + spread * draws
+        rank = tie_rank(round, self.config.tie, self.seed)
+        return top_slate(scores.means, spread, rank, self.slate_size, scores=sampled)
+
+    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
+    saved_shapes = staticmethod(saved_arm_shapes)
+    failed_trainings = property(failed_arm_trainings)
+
+
+def _cheap_arms() -> ArmModelConfig:
+    """Widths are not used, so the cheapest kind will do."""
+    return ArmModelConfig(confidence=ConfidenceConfig(form="diagonal"))
+
+
+@dataclass(frozen=True, slots=True)
+@checked(exploration=NON_NEGATIVE)
+class EpsilonGreedyConfig:
+    """`exploration` is c in ε_t = min(1, c/t)."""
+
+    arms: ArmModelConfig = field(default_factory=_cheap_arms)
+    exploration: float = 10.0
+    tie: Literal["id", "random"] = "id"
+
+
+class EpsilonGreedy:
+    """With probability ε_t = min(1, c/t) K arms at random, otherwise the top K of f(x; θ_{t−1})."""
+
+    name = "epsilon-greedy"
+    save = save_policy
+
+    def __init__(self, config: EpsilonGreedyConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = ArmModel(config.arms, dim, slate_size, seed)
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        n, k = len(round.arm_ids), self.slate_size
+        means = self.arms.scores(round).means
+        greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
+        epsilon = min(1.0, self.config.exploration / round.t)
+        positions, chance = epsilon_greedy(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
+        return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), probabilities=chance)
+
+    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

@@ -1,7 +1,12 @@
-"""Shared K-LinUCB (C2UCB; Qin, Chen, Zhu, SDM 2014): one linear model for all arms, top K by optimism."""
+"""Linear bandits that play the top K: one model for all arms (C2UCB, Thompson sampling), or one for every arm.
+
+Shared K-LinUCB is C2UCB (Qin, Chen, Zhu, SDM 2014). Linear Thompson sampling (Agrawal, Goyal, ICML 2013; combinatorial:
+Wen et al., ICML 2015) makes one draw per round. Disjoint and hybrid LinUCB are Li, Chu, Langford, Schapire (WWW 2010).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,20 +14,24 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
+from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.errors import DataError
 from neuclust.kernels.ranking import top
-from neuclust.kernels.regions import group_rows
-from neuclust.kernels.widths import add_products_, refactored, woodbury_
-from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.models.state import Shape, take, take_count
+from neuclust.kernels.widths import add_products_, definite_cholesky, refactored, woodbury_
+from neuclust.models.armwise import LONGEST, ArmwiseRidge
+from neuclust.models.contexts import distinct, encoded_at, full_at
+from neuclust.models.encoder import Encoder, EncoderConfig
+from neuclust.models.state import Shape
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
-from neuclust.slates.ties import tie_rank
+from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.randomness import stream
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
+@checked(alpha=NON_NEGATIVE, ridge=POSITIVE, refresh=AT_LEAST_ONE)
 class LinearConfig:
     """V_0 = ridge·I; alpha multiplies the width; `bias` adds a constant feature."""
 
@@ -33,63 +42,53 @@ class LinearConfig:
     refresh: int = 200
     tie: Literal["id", "random"] = "id"
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not self.ridge > 0:
-            raise ConfigError(f"ridge: expected a number above 0, got {self.ridge}")
-        if not self.alpha >= 0 or self.refresh < 1:
-            raise ConfigError(f"expected alpha >= 0 and refresh >= 1, got {self.alpha} and {self.refresh}")
-
 
 class SharedLinUCB:
     """u_i = θ̂ᵀx_i + α √(x_iᵀ V⁻¹ x_i), θ̂ = V⁻¹ b; V += Σ_S xxᵀ, b += Σ_S r x."""
 
     name = "linucb"
     save = save_policy
+    saved = ("matrix", "inverse", "moment", "rho", "updates")
 
     def __init__(self, config: LinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.encoder = Encoder(config.encoder, dim, even=False)
         self.watch = LearningWatch("the linear model")
         size = self.encoder.dim + config.bias
-        self._matrix = torch.eye(size, dtype=torch.float64) * config.ridge  # V
-        self._inverse = torch.eye(size, dtype=torch.float64) / config.ridge
-        self._moment = torch.zeros(size, dtype=torch.float64)  # b
-        self._updates = 0
+        self.matrix = torch.eye(size, dtype=torch.float64) * config.ridge  # V
+        self.inverse = torch.eye(size, dtype=torch.float64) / config.ridge
+        self.moment = torch.zeros(size, dtype=torch.float64)  # b
+        self.updates = 0
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        contexts = active_contexts(round)
-        first, group = group_rows(contexts)  # equal contexts once, so that ties stay ties
-        x, columns = self._encode(round, contexts[first])
-        theta = (self._inverse @ self._moment)[columns]
-        squares = ((x @ self._inverse[columns[:, None], columns]) * x).sum(1)
+        *encoded, group = distinct(self.encoder, round)
+        x, columns = self._with_constant(*encoded)
+        theta = (self.inverse @ self.moment)[columns]
+        squares = ((x @ self.inverse[columns[:, None], columns]) * x).sum(1)
         means, bonuses = (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
-        positions = top(means + bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
-        return Slate(positions, means[positions], bonuses[positions])
+        return top_slate(means, bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
-        x, columns = self._encode(round, contexts_at(round, slate.positions))
+        check_update(self, round, slate, feedback)
+        x, columns = self._with_constant(*encoded_at(self.encoder, round, slate.positions))
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             self._learn(x[seen], columns, feedback.arm_rewards[seen])
         self.encoder.settle(round)
-        self._updates += 1
+        self.updates += 1
         self.watch.see(feedback.arm_rewards)
         self.watch.speak()
 
     def _learn(self, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
-        due = (self._updates + 1) % self.config.refresh == 0
-        if due or woodbury_(self._inverse, columns, x) is None:  # all or nothing: this may be refused
-            self._matrix, self._inverse, _ = refactored(self._matrix, columns, x)
+        due = (self.updates + 1) % self.config.refresh == 0
+        if due or woodbury_(self.inverse, columns, x) is None:  # all or nothing: this may be refused
+            self.matrix, self.inverse, _ = refactored(self.matrix, columns, x)
         else:
-            add_products_(self._matrix, columns, x)
-        self._moment[columns] += x.T @ rewards
+            add_products_(self.matrix, columns, x)
+        self.moment[columns] += x.T @ rewards
 
-    def _encode(self, round: Round, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        x, columns = self.encoder.encode(contexts, round.active, self.encoder.scale_of(round))
+    def _with_constant(self, x: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
         if self.config.bias:
             x = torch.cat([x, x.new_ones(len(x), 1)], 1)
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
@@ -101,17 +100,173 @@ class SharedLinUCB:
         size = Encoder(config.encoder, dim, even=False).dim + config.bias
         yield "matrix", (size, size)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "matrix": self._matrix.clone(),
-            "inverse": self._inverse.clone(),
-            "moment": self._moment.clone(),
-            "rho": self.encoder.saved_rho(),
-            "updates": torch.tensor(self._updates),
-        }
+    state_dict, load_state_dict = saved_state, load_saved_state
+
+
+@dataclass(frozen=True, slots=True)
+@checked(spread=NON_NEGATIVE, ridge=POSITIVE)
+class LinearSamplingConfig:
+    """V_0 = ridge·I; `spread` is ν, the scale of the posterior."""
+
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    spread: float = 0.5
+    ridge: float = 1.0
+    tie: Literal["id", "random"] = "id"
+
+
+class LinearTS:
+    """S_t = top K of x_iᵀθ̃, θ̃ ~ N(θ̂, ν²V⁻¹), θ̂ = V⁻¹b; V += Σ_S xxᵀ, b += Σ_S r x.
+
+    A slate's `bonuses` are ν√(xᵀV⁻¹x), the spread of a sample, not the draw.
+    """
+
+    name = "lin-ts"
+    save = save_policy
+    saved = ("matrix", "moment", "rho", "seed")
+
+    def __init__(self, config: LinearSamplingConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.encoder = Encoder(config.encoder, dim, even=False)
+        self.watch = LearningWatch("the linear model")
+        self.matrix = torch.eye(self.encoder.dim, dtype=torch.float64) * config.ridge  # V
+        self.moment = torch.zeros(self.encoder.dim, dtype=torch.float64)  # b
+        self._factor: Tensor | None = None  # L, V = LLᵀ, where it is known
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        x, columns, group = distinct(self.encoder, round)
+        factor = definite_cholesky(self.matrix) if self._factor is None else self._factor
+        sampled = (x @ self._draw(factor, round.t)[columns])[group]
+        positions = top(sampled, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        chosen = full_at(self.encoder, round, positions)
+        means = chosen @ self._estimate(factor)
+        half = torch.linalg.solve_triangular(factor, chosen.T, upper=False)
+        return Slate(positions, means, self.config.spread * torch.linalg.vector_norm(half, dim=0))
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_update(self, round, slate, feedback)
+        x = full_at(self.encoder, round, slate.positions)
+        seen = ~torch.isnan(feedback.arm_rewards)
+        matrix = self.matrix + x[seen].T @ x[seen]
+        self._factor = definite_cholesky(matrix)  # what the next select needs; nothing is learned where it is refused
+        self.matrix = matrix
+        self.moment += x[seen].T @ feedback.arm_rewards[seen]
+        self.encoder.settle(round)
+        self.watch.see(feedback.arm_rewards)
+        self.watch.speak()
+
+    def _estimate(self, factor: Tensor) -> Tensor:
+        """θ̂, (d,)."""
+        return torch.cholesky_solve(self.moment.unsqueeze(1), factor)[:, 0]
+
+    def _draw(self, factor: Tensor, t: int) -> Tensor:
+        """θ̃ = θ̂ + ν L⁻ᵀε for V = LLᵀ, (d,)."""
+        noise = torch.from_numpy(stream(self.seed, "lin-ts", t).standard_normal((len(factor), 1)))
+        shift = torch.linalg.solve_triangular(factor.T, noise, upper=True)[:, 0]
+        drawn: Tensor = self._estimate(factor) + self.config.spread * shift
+        return drawn
+
+    @staticmethod
+    def saved_shapes(config: LinearSamplingConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim
+        yield "matrix", (size, size)
+
+    state_dict = saved_state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self._matrix, self._inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
-        self._moment = take(state, "moment", self._moment)
-        self.encoder.load_rho(state)
-        self._updates = take_count(state, "updates")
+        load_saved_state(self, state)
+        self._factor = definite_cholesky(self.matrix)
+
+
+@dataclass(frozen=True, slots=True)
+@checked(alpha=NON_NEGATIVE, ridge=POSITIVE)
+class ArmwiseLinearConfig:
+    """A_i = ridge·I at the start; alpha multiplies the width; `shared` adds one β for all arms (hybrid)."""
+
+    encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig("raw"))
+    shared: bool = False
+    alpha: float = 1.0
+    ridge: float = 1.0
+    tie: Literal["id", "random"] = "id"
+
+
+class ArmwiseLinUCB:
+    """u_i = mean + α√s of every arm's own model; S_t = top K.
+
+    Disjoint: mean = xᵀθ_i, s = xᵀA_i⁻¹x, A_i = I + X_iᵀX_i, θ_i = A_i⁻¹X_iᵀr_i; never played: 0 and ‖x‖².
+    Hybrid with the context as the shared feature: with y = A_i⁻¹x, the published update collapses to
+    A_0 = I + Σ BᵀB, β = A_0⁻¹ Σ_i θ_i (models/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy.
+    A ridge λ is the context divided by √λ.
+    """
+
+    name = "linucb-disjoint"
+    save = save_policy
+    saved = ("own", "shared", "rho", "seed")
+
+    def __init__(self, config: ArmwiseLinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.encoder = Encoder(config.encoder, dim, even=False)
+        self.watch = LearningWatch("the linear model")
+        self.own = ArmwiseRidge(self.encoder.dim)
+        self.shared = torch.eye(self.encoder.dim, dtype=torch.float64)  # A_0
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        means, squares = self._beliefs(round)
+        bonuses = self.config.alpha * squares.clamp(min=0).sqrt()
+        return top_slate(means, bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_update(self, round, slate, feedback)
+        x = self._divided(full_at(self.encoder, round, slate.positions))
+        arms = round.arm_ids[slate.positions].tolist()
+        for arm, context, reward in zip(arms, x, feedback.arm_rewards.tolist(), strict=True):
+            if not math.isnan(reward):  # not observed, not learned
+                row = self.own.learn(arm, context, reward)
+                self.shared += torch.outer(row, row)
+        self.encoder.settle(round)
+        self.watch.see(feedback.arm_rewards)
+        self.watch.speak()
+
+    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Mean and s of every offered arm, (n,) each: as if never played, then those that were."""
+        x, columns, group = distinct(self.encoder, round)
+        x = self._divided(x)
+        beta, inverse = self._shared_model()
+        means = (x @ beta[columns])[group]
+        squares = ((x * x).sum(1) + ((x @ inverse[columns[:, None], columns]) * x).sum(1))[group]
+        positions, slots = self.own.played(round.arm_ids)
+        if len(positions):
+            x = self._divided(full_at(self.encoder, round, positions))
+            y = self.own.solved(slots, x)
+            means[positions] = y @ beta + (x * self.own.thetas(slots)).sum(1)
+            squares[positions] = (x * y).sum(1) + ((y @ inverse) * y).sum(1)
+        return means, squares
+
+    def _shared_model(self) -> tuple[Tensor, Tensor]:
+        """β (d,) and A_0⁻¹ (d, d); zeros where arms share nothing."""
+        if not self.config.shared:
+            return torch.zeros(self.encoder.dim, dtype=torch.float64), torch.zeros_like(self.shared)
+        inverse = torch.cholesky_inverse(definite_cholesky(self.shared))
+        return inverse @ self.own.theta_sum, inverse
+
+    def _divided(self, x: Tensor) -> Tensor:
+        """x/√λ (n, ·), refused where the ridge is too small beside contexts to be told from rounding."""
+        x = x / math.sqrt(self.config.ridge)
+        longest = float(torch.linalg.vector_norm(x, dim=1).max()) if len(x) else 0.0
+        if not longest <= LONGEST:
+            name = "linucb-hybrid" if self.config.shared else self.name
+            raise DataError(
+                f"{name}: expected contexts of length at most {LONGEST:g}·√ridge, got {longest:.3g}·√ridge; scale "
+                "the features (encoder.kind=scale with encoder.rho=none does) or raise ridge"
+            )
+        return x
+
+    @staticmethod
+    def saved_shapes(config: ArmwiseLinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        size = Encoder(config.encoder, dim, even=False).dim
+        yield "shared", (size, size)
+
+    state_dict, load_state_dict = saved_state, load_saved_state

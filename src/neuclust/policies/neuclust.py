@@ -6,39 +6,42 @@ V_c = Σ_{a ∈ b_c} v_a + ωK·F(σ(f(x_{b_c}))). The slate is b_c of the clust
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round, known_arms
+from neuclust.configuration import checked
+from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
-from neuclust.kernels.network import Factors
 from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
-from neuclust.models.arm_model import ArmModel, ArmModelConfig, ArmScores, arm_shapes
+from neuclust.models.arm_model import ArmModel, ArmModelConfig, arm_shapes
+from neuclust.models.arm_scoring import ArmScores
 from neuclust.models.confidence import DiagonalConfidence
-from neuclust.models.state import Shape, nested, nested_shapes, under
+from neuclust.models.state import Shape, nested_shapes
 from neuclust.models.tracker import ProfileTracker, TrackerConfig
 from neuclust.persistence import save_policy
-from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap, Partition
+from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.slates.partition import Partition
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
 from neuclust.slates.ties import tie_rank
 
 
 @dataclass(frozen=True, slots=True)
+@checked()
 class NeUClustConfig:
     """All of NeUClust. `tracker` given makes it the online variant.
 
     `rank_by` optimistic picks b_c by v (the paper), mean by f (the authors' code). `covariance` slate adds the
-    played arms' gradients once a round (the paper); scan adds those of the best cluster so far after every
+    played arms' gradients once per round (the paper); scan adds those of the best cluster so far after every
     cluster (the authors' code), which needs a diagonal covariance.
     """
 
@@ -51,7 +54,6 @@ class NeUClustConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
         if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
             raise ConfigError(
                 f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "
@@ -59,33 +61,36 @@ class NeUClustConfig:
             )
 
 
-class NeUClust:
-    """Neural arm model with exact widths, clusters, and a monotone slate model.
+@dataclass(frozen=True, slots=True)
+class KnownArms:
+    """What may be known of the arms beforehand.
 
     `clusterer` may be any object with `fit_predict`; `catalogue` = (arm ids, profiles) are all arms there are, where a
     round offers only some of them; `counts` = (arm ids, (N, d) counts) are the observations behind the shown profiles,
     for the online variant.
     """
 
+    clusterer: Clusterer | None = None
+    catalogue: tuple[Tensor, Tensor] | None = None
+    counts: tuple[Tensor, Tensor] | None = None
+
+
+class NeUClust:
+    """Neural arm model with exact widths, clusters, and a monotone slate model.
+
+    `known` are entries of `KnownArms`: `clusterer=`, `catalogue=` and `counts=`.
+    """
+
     name = "neuclust"
     save = save_policy
+    saved = ("arms", "clusters", "slates", "tracker")
 
-    def __init__(
-        self,
-        config: NeUClustConfig,
-        dim: int,
-        slate_size: int,
-        seed: int = 0,
-        *,
-        clusterer: Clusterer | None = None,
-        catalogue: tuple[Tensor, Tensor] | None = None,
-        counts: tuple[Tensor, Tensor] | None = None,
-    ) -> None:
+    def __init__(self, config: NeUClustConfig, dim: int, slate_size: int, seed: int = 0, **known: Any) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        given = KnownArms(**known)
+        catalogue, counts = known_arms(given.catalogue, dim, "catalogue"), known_arms(given.counts, dim, "counts")
         self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
-        catalogue = None if catalogue is None else known_arms(catalogue, dim, "catalogue")
-        counts = None if counts is None else known_arms(counts, dim, "counts")
-        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, clusterer, catalogue)
+        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, given.clusterer, catalogue, dim)
         self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
         self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None
 
@@ -100,7 +105,7 @@ class NeUClust:
         ranked = scores.optimistic if self.config.rank_by == "optimistic" else scores.means
         best = partition.best(ranked, tie_rank(seen, self.config.tie, self.seed), self.slate_size)  # b_c
         if self.config.covariance == "scan":
-            winner, bonuses, _ = self._scan(seen, best, scores)
+            winner, bonuses, _ = scan(self.arms, self.slates, seen, best, scores)
         else:
             winner = first_largest(self._cluster_scores(best, scores))  # c' = argmax V_c
             bonuses = scores.bonuses[best[winner]]
@@ -108,8 +113,7 @@ class NeUClust:
         return Slate(positions, scores.means[positions], bonuses, cluster=int(partition.names[winner]))
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         seen = self._seen(round)
         self.clusters.partition(seen, refit=self.online)  # what cannot be clustered is refused before anything changes
         before = self.tracker.moment() if self.tracker is not None and self._moves_first else None
@@ -163,7 +167,7 @@ class NeUClust:
         highest = torch.from_numpy(means[peaks])
 
         def value(values: Floats, means: Tensor) -> float:
-            return float(self._score(torch.from_numpy(values).unsqueeze(0), means.unsqueeze(0)))
+            return float(self.slates.score(torch.from_numpy(values).unsqueeze(0), means.unsqueeze(0)))
 
         def ceiling(c: int, upper: Floats) -> float:
             return value(upper, highest[c])
@@ -181,13 +185,7 @@ class NeUClust:
         values, means = scores.optimistic[best], scores.means[best]
         # once for equal rows: a library may round them differently, by where they stand, and undo a tie
         first, same = group_rows(torch.cat([values, means], 1))
-        return self._score(values[first], means[first])[same]
-
-    def _score(self, values: Tensor, means: Tensor) -> Tensor:
-        """V of slates with these v and f, (C, K) each: (C,); non-decreasing in every entry."""
-        source = values if self.config.slate.input == "optimistic" else means
-        total = values.sum(1) + self.config.slate.weight * self.slate_size * self.slates.value(source)
-        return total / self.slate_size if self.config.slate.score == "mean" else total
+        return self.slates.score(values[first], means[first])[same]
 
     def _observe(self, seen: Round, slate: Slate, feedback: Feedback) -> None:
         if self.config.covariance == "slate":
@@ -196,35 +194,11 @@ class NeUClust:
         partition = self.clusters.partition(seen, refit=self.online)
         scores = self.arms.scores(seen)
         best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), self.slate_size)
-        _, _, diagonal = self._scan(seen, best, scores)
+        _, _, diagonal = scan(self.arms, self.slates, seen, best, scores)
         contexts = self.arms.encode(seen, slate.positions)
         self.arms.encoder.settle(seen)
-        self._diagonal.diagonal = diagonal
+        diagonal_of(self.arms).diagonal = diagonal
         self.arms.remember(contexts, feedback)
-
-    def _scan(self, seen: Round, best: Tensor, scores: ArmScores) -> tuple[int, Tensor, tuple[Tensor, ...]]:
-        """The authors' loop: after each cluster, U grows by the gradients of the best cluster so far.
-
-        Later clusters therefore see narrower widths, and arms never played leave traces in U. Nothing is
-        changed here: the new U is returned, and `update` repeats the scan to store it.
-        """
-        gamma, diagonal = self.arms.gamma(), self._diagonal.diagonal
-        features = [self.arms.features(self.arms.encode(seen, positions)) for positions in best]
-        slate_values = self.config.slate.weight * self.slates.value(scores.means[best])
-        winner, top, winning_bonuses = 0, -torch.inf, torch.zeros(0)
-        sound(slate_values)
-        for c, positions in enumerate(best):
-            bonuses = gamma * diagonal_squares(features[c], diagonal).sqrt()
-            value = float((scores.means[positions] + bonuses).mean() + slate_values[c])
-            if value > top:
-                winner, top, winning_bonuses = c, value, bonuses
-            diagonal = _grown(diagonal, features[winner])
-        return winner, winning_bonuses, diagonal
-
-    @property
-    def _diagonal(self) -> DiagonalConfidence:
-        assert isinstance(self.arms.confidence, DiagonalConfidence)  # the configuration made sure
-        return self.arms.confidence
 
     @staticmethod
     def saved_shapes(config: NeUClustConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:
@@ -232,20 +206,7 @@ class NeUClust:
         yield from nested_shapes("arms", arm_shapes(config.arms, dim))
         yield from nested_shapes("slates", slate_shapes(config.slate, slate_size))
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            **nested("arms", self.arms.state_dict()),
-            **nested("clusters", self.clusters.state_dict()),
-            **nested("slates", self.slates.state_dict()),
-            **(nested("tracker", self.tracker.state_dict()) if self.tracker else {}),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.arms.load_state_dict(under("arms", state))
-        self.clusters.load_state_dict(under("clusters", state), self.dim)
-        self.slates.load_state_dict(under("slates", state))
-        if self.tracker is not None:
-            self.tracker.load_state_dict(under("tracker", state))
+    state_dict, load_state_dict = saved_state, load_saved_state
 
     @property
     def failed_trainings(self) -> int:
@@ -253,5 +214,29 @@ class NeUClust:
         return self.arms.failures + self.slates.failures
 
 
-def _grown(diagonal: tuple[Tensor, ...], features: Factors) -> tuple[Tensor, ...]:
-    return tuple(u + gain for u, gain in zip(diagonal, diagonal_gain(features), strict=True))
+def scan(
+    arms: ArmModel, slates: SlateModel, seen: Round, best: Tensor, scores: ArmScores
+) -> tuple[int, Tensor, tuple[Tensor, ...]]:
+    """The authors' loop over clusters: after each one, U grows by the gradients of the best cluster so far.
+
+    Later clusters therefore see narrower widths, and arms never played leave traces in U. Nothing changes here:
+    the winner, its bonuses (K,) and the new U are returned, and `update` repeats the scan to store U.
+    """
+    gamma, diagonal = arms.gamma(), diagonal_of(arms).diagonal
+    features = [arms.features(arms.encode(seen, positions)) for positions in best]
+    slate_values = slates.config.weight * slates.value(scores.means[best])
+    winner, highest, winning_bonuses = 0, -torch.inf, torch.zeros(0)
+    sound(slate_values)
+    for c, positions in enumerate(best):
+        bonuses = gamma * diagonal_squares(features[c], diagonal).sqrt()
+        value = float((scores.means[positions] + bonuses).mean() + slate_values[c])
+        if value > highest:
+            winner, highest, winning_bonuses = c, value, bonuses
+        diagonal = tuple(u + gain for u, gain in zip(diagonal, diagonal_gain(features[winner]), strict=True))
+    return winner, winning_bonuses, diagonal
+
+
+def diagonal_of(arms: ArmModel) -> DiagonalConfidence:
+    """U, where the configuration requires a diagonal covariance."""
+    assert isinstance(arms.confidence, DiagonalConfidence)
+    return arms.confidence

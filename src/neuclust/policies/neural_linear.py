@@ -1,31 +1,37 @@
-"""NeuralLinear (Riquelme, Tucker, Snoek, ICLR 2018): Bayesian linear regression on a net's last hidden layer."""
+"""Linear exploration on a net's last hidden layer: NeuralLinear and Neural-LinUCB.
+
+NeuralLinear (Riquelme, Tucker, Snoek, ICLR 2018) is Bayesian linear regression on features that are computed anew after
+every training. Neural-LinUCB (Xu, Wen, Zhao, Gu, ICLR 2022) keeps the features as they were when arms were played.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.models.bayes_linear import BayesLinearConfig
-from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, net_shapes
+from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig
+from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, net_shapes
 from neuclust.models.history import History
-from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
+from neuclust.models.state import Shape, nested_shapes
 from neuclust.persistence import save_policy
 from neuclust.policies.auto.learners.net_regression import NetRegression
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, saved_state
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
+@checked(spread=NON_NEGATIVE)
 class NeuralLinearConfig:
-    """`exploration` ts draws one weight vector a round, ucb adds `spread` standard deviations to the mean."""
+    """`exploration` ts draws one weight vector per round, ucb adds `spread` standard deviations to the mean."""
 
     net: FeatureNetConfig = field(default_factory=FeatureNetConfig)
     posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
@@ -34,11 +40,8 @@ class NeuralLinearConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
         if self.net.depth < 1:
             raise ConfigError(f"neural-linear: expected a net with a hidden layer, got depth {self.net.depth}")
-        if not self.spread >= 0:
-            raise ConfigError(f"spread: expected a number of at least 0, got {self.spread}")
 
 
 class NeuralLinear:
@@ -51,6 +54,7 @@ class NeuralLinear:
 
     name = "neural-linear"
     save = save_policy
+    saved = ("net", "posterior", "history", "seed", "updates")
 
     def __init__(self, config: NeuralLinearConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -77,8 +81,7 @@ class NeuralLinear:
         return self.posterior.means(features) + self.config.spread * self.posterior.widths(features)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
         self.updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
@@ -91,21 +94,75 @@ class NeuralLinear:
         yield from nested_shapes("net", net_shapes(config.net, dim))
         yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "seed": torch.tensor(self.seed),
-            "updates": torch.tensor(self.updates),
-            **self.regression.state_dict(),
-            **nested("history", self.history.state_dict()),
-        }
+    state_dict, load_state_dict = saved_state, load_net_state
+    failed_trainings = property(failed_net_trainings)
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.regression.load_state_dict(state)
-        self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = take_whole(state, "seed")
-        self.updates = take_count(state, "updates")
 
-    @property
-    def failed_trainings(self) -> int:
-        """How many fits of the net blew up."""
-        return self.net.failures
+@dataclass(frozen=True, slots=True)
+@checked(ridge=POSITIVE, alpha=NON_NEGATIVE)
+class NeuralLinUCBConfig:
+    """A_0 = ridge·I; α multiplies the width; w is trained every H = `net.retrain.every` rounds.
+
+    head `bandit` fits the hidden layers alone, below the present θ̂ (the paper keeps the θ̂ of every round past);
+    `own` fits an output layer along with them, which is not used otherwise.
+    """
+
+    net: FeatureNetConfig = field(default_factory=lambda: FeatureNetConfig(retrain=RetrainConfig.always(10)))
+    alpha: float = 0.3
+    ridge: float = 1.0
+    head: Literal["bandit", "own"] = "bandit"
+    tie: Literal["id", "random"] = "id"
+
+    def __post_init__(self) -> None:
+        if self.net.depth < 1:
+            raise ConfigError(f"neural-linucb: expected a net with a hidden layer, got depth {self.net.depth}")
+        if self.head == "bandit" and self.net.init == "torch-default":
+            raise ConfigError("head=bandit has no bias, got net.init=torch-default; use uniform or head=own")
+
+
+class NeuralLinUCB:
+    """S_t = top K of θ̂ᵀφ(x_i; w) + α√(φᵀA⁻¹φ), θ̂ = A⁻¹b; A += Σ_S φφᵀ, b += Σ_S r φ, w trained every H rounds.
+
+    φ is the last hidden layer. A and b keep the features as they were when the arms were learned: training w moves
+    φ and leaves them alone, unlike NeuralLinear, which rebuilds them.
+    """
+
+    name = "neural-linucb"
+    save = save_policy
+    saved = ("net", "ridge", "history", "seed", "updates")
+
+    def __init__(self, config: NeuralLinUCBConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.net = FeatureNet(config.net, dim, seed)
+        self.history = History(self.net.inputs.dim, slate_size)
+        prior = torch.full((config.net.width,), 1 / config.ridge, dtype=torch.float64)
+        self.ridge = BayesLinear(prior, noise_variance=1.0)  # precision A, moment b, mean θ̂
+        self.updates = 0
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        x, columns, group = self.net.inputs.distinct(round)
+        features = self.net.features(x, columns)
+        means, bonuses = self.ridge.means(features), self.config.alpha * self.ridge.widths(features)
+        rank = tie_rank(round, self.config.tie, self.seed)
+        return top_slate(means[group], bonuses[group], rank, self.slate_size)
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_update(self, round, slate, feedback)
+        seen = ~torch.isnan(feedback.arm_rewards)
+        if bool(seen.any()):
+            features = self.net.features(self.net.inputs.at(round, slate.positions)[seen])
+            self.ridge.observe(features, feedback.arm_rewards[seen])  # first: it may refuse
+        self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
+        self.updates += 1
+        self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
+        self.net.watch.speak()
+
+    @staticmethod
+    def saved_shapes(config: NeuralLinUCBConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
+        """What a save holds at least."""
+        yield from nested_shapes("net", net_shapes(config.net, dim))
+        yield "ridge.gram", (config.net.width, config.net.width)
+
+    state_dict, load_state_dict = saved_state, load_net_state
+    failed_trainings = property(failed_net_trainings)

@@ -7,23 +7,24 @@ one linear layer, Adam made anew every round, the top K of its predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
 from neuclust.models.fitting import TrainingConfig
 from neuclust.models.history import History
-from neuclust.models.schedules import sometimes_uniform
-from neuclust.models.state import Shape, nested, nested_shapes, take_count, take_whole, under
+from neuclust.models.schedules import epsilon_greedy
+from neuclust.models.state import Shape, nested_shapes
 from neuclust.persistence import save_policy
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, saved_state
 from neuclust.randomness import stream
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
 from neuclust.slates.slate_net import SlateNet, SlateNetConfig, slate_net_shapes
@@ -40,13 +41,14 @@ def _monotone_slates() -> SlateModelConfig:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(epsilon=NON_NEGATIVE)
 class NeuralMABConfig:
     """`net` is f_A; f_B is `monotone` (`slate`), `plain` (`slate_net`), or `none`: the top K by quality.
 
     `shortcut`: where f_B is monotone the greedy slate is the top K by quality; take it without evaluating f_B. A plain
     f_B may tell arms apart by its errors alone where a slate that is not full earns nothing.
     `epsilon` is c in ε_t = min(1, c/t), the chance of a slate at random. With `net.adam.dropout` f_A is trained with
-    random units left out, and one mask a round is used to select.
+    random units left out, and one mask per round is used to select.
     """
 
     net: FeatureNetConfig = field(default_factory=_arm_net)
@@ -58,13 +60,10 @@ class NeuralMABConfig:
     tie: Literal["id", "random"] = "id"
 
     def __post_init__(self) -> None:
-        check_entries(self)
         if self.shortcut and self.slate_kind == "plain":
             raise ConfigError("shortcut: expected slate_kind=monotone, got plain, whose greedy slate may be another")
         if self.slate_kind == "monotone" and not (self.slate.sort_input and self.slate.relu_input):
             raise ConfigError("slate: expected sort_input and relu_input, since a slate that grows has empty slots")
-        if not self.epsilon >= 0:
-            raise ConfigError(f"epsilon: expected a number of at least 0, got {self.epsilon}")
 
 
 class NeuralMAB:
@@ -75,6 +74,7 @@ class NeuralMAB:
 
     name = "neural-mab"
     save = save_policy
+    saved = ("net", "slates", "history", "seed", "updates")
 
     def __init__(self, config: NeuralMABConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -91,7 +91,7 @@ class NeuralMAB:
         if self.config.epsilon > 0:
             epsilon = min(1.0, self.config.epsilon / round.t)
             rng = stream(self.seed, "neural-mab", round.t)
-            positions, chances = sometimes_uniform(positions, len(qualities), epsilon, rng)
+            positions, chances = epsilon_greedy(positions, len(qualities), epsilon, rng)
         if self.config.net.adam.dropout > 0:
             chances = None  # the mask's share in them is not known
         return Slate(positions, qualities[positions], torch.zeros_like(qualities[positions]), probabilities=chances)
@@ -110,8 +110,7 @@ class NeuralMAB:
         return torch.from_numpy(mask[0]).to(torch.float64)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         rows = self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
         if not bool(torch.isnan(feedback.slate_reward)):
             predicted = self.net.predict(self.history.contexts.rows[rows])
@@ -131,27 +130,8 @@ class NeuralMAB:
         if config.slate_kind == "plain":
             yield from nested_shapes("slates", slate_net_shapes(config.slate_net, slate_size))
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "seed": torch.tensor(self.seed),
-            "updates": torch.tensor(self.updates),
-            **nested("net", self.net.state_dict()),
-            **nested("history", self.history.state_dict()),
-            **(nested("slates", self.slates.state_dict()) if self.slates else {}),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.net.load_state_dict(under("net", state))
-        if self.slates is not None:
-            self.slates.load_state_dict(under("slates", state))
-        self.history.load_state_dict(under("history", state))
-        self.seed = self.net.seed = take_whole(state, "seed")
-        self.updates = take_count(state, "updates")
-
-    @property
-    def failed_trainings(self) -> int:
-        """How many fits of the net blew up."""
-        return self.net.failures
+    state_dict, load_state_dict = saved_state, load_net_state
+    failed_trainings = property(failed_net_trainings)
 
 
 def _slate_model(config: NeuralMABConfig, slate_size: int, seed: int) -> SlateNet | SlateModel | None:

@@ -1,20 +1,29 @@
-"""Yardsticks: uniform at random, the oracle that knows every mean, and one slate kept throughout."""
+"""References: uniform at random, and policies that know the truth.
+
+The oracle knows every mean, `Static` the average means, and the cluster oracle plays the best slate inside one cluster:
+what NeUClust could reach if it knew everything.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.configuration import checked
+from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import StateError
-from neuclust.kernels.ranking import top
 from neuclust.models.state import check_lengths, expect, take_rows, take_whole
 from neuclust.persistence import save_policy
+from neuclust.policies.wiring import check_update, load_saved_state, saved_state
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
+from neuclust.slates.ties import tie_rank, top_slate
+
+Averages = tuple[Tensor, Tensor]  # arm ids (N,), average means (N,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +36,7 @@ class Uniform:
 
     name = "uniform"
     save = save_policy
+    saved = ("seed",)
 
     def __init__(self, config: ReferenceConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -38,15 +48,7 @@ class Uniform:
         zeros = torch.zeros(k, dtype=torch.float64)
         return Slate(torch.from_numpy(chosen), zeros, zeros, probabilities=torch.full_like(zeros, 1 / n))
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {"seed": torch.tensor(self.seed)}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = take_whole(state, "seed")
+    update, state_dict, load_state_dict = check_update, saved_state, load_saved_state  # nothing is learned
 
 
 class Oracle:
@@ -54,6 +56,7 @@ class Oracle:
 
     name = "oracle"
     save = save_policy
+    saved = ("seed",)
 
     def __init__(
         self, config: ReferenceConfig, dim: int, slate_size: int, seed: int = 0, *, means: Callable[[Round], Tensor]
@@ -64,18 +67,9 @@ class Oracle:
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
         means = self._means(round)
-        positions = top(means, tie_rank(round, "id", self.seed), self.slate_size)
-        return Slate(positions, means[positions], torch.zeros_like(means[positions]))
+        return top_slate(means, torch.zeros_like(means), tie_rank(round, "id", self.seed), self.slate_size)
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {"seed": torch.tensor(self.seed)}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.seed = take_whole(state, "seed")
+    update, state_dict, load_state_dict = check_update, saved_state, load_saved_state  # nothing is learned
 
 
 class Static:
@@ -86,43 +80,89 @@ class Static:
 
     name = "static"
     save = save_policy
+    saved = ("seed", "ids", "averages")
 
     def __init__(
-        self,
-        config: ReferenceConfig,
-        dim: int,
-        slate_size: int,
-        seed: int = 0,
-        *,
-        averages: tuple[Tensor, Tensor] | None = None,
+        self, config: ReferenceConfig, dim: int, slate_size: int, seed: int = 0, *, averages: Averages | None = None
     ) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
-        self._ids, self._averages = torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
+        self.ids, self.averages = torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
         if averages is not None:
             order = torch.argsort(averages[0])
-            self._ids, self._averages = averages[0][order], averages[1][order]
+            self.ids, self.averages = averages[0][order], averages[1][order]
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        averages = self._averages_of(round.arm_ids)
-        positions = top(averages, tie_rank(round, "id", self.seed), self.slate_size)
-        return Slate(positions, averages[positions], torch.zeros_like(averages[positions]))
+        averages = self._of(round.arm_ids)
+        return top_slate(averages, torch.zeros_like(averages), tie_rank(round, "id", self.seed), self.slate_size)
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {"seed": torch.tensor(self.seed), "ids": self._ids, "averages": self._averages}
+    update, state_dict = check_update, saved_state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         ids, averages = take_rows(state, "ids", (), torch.int64), take_rows(state, "averages", ())
         check_lengths(ids=ids, averages=averages)
         expect(bool((ids[1:] >= ids[:-1]).all()), "ids in ascending order", "another one")
-        self.seed, self._ids, self._averages = take_whole(state, "seed"), ids, averages
+        self.seed, self.ids, self.averages = take_whole(state, "seed"), ids, averages
 
-    def _averages_of(self, arm_ids: Tensor) -> Tensor:
-        if len(self._ids) == 0:
+    def _of(self, arm_ids: Tensor) -> Tensor:
+        if len(self.ids) == 0:
             raise StateError("static: expected the arms' average means, got none; pass averages= or load a save")
-        place = torch.searchsorted(self._ids, arm_ids).clamp(max=len(self._ids) - 1)
-        return torch.where(self._ids[place] == arm_ids, self._averages[place], 0.0)
+        place = torch.searchsorted(self.ids, arm_ids).clamp(max=len(self.ids) - 1)
+        return torch.where(self.ids[place] == arm_ids, self.averages[place], 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+@checked()
+class ClusterOracleConfig:
+    clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTruth:
+    """`means` gives the true means of a round, `value` the expected reward u(S) of a slate.
+
+    `clusterer` and `catalogue` are as for NeUClust.
+    """
+
+    means: Callable[[Round], Tensor]
+    value: Callable[[Round, Slate], float]
+    clusterer: Clusterer | None = None
+    catalogue: tuple[Tensor, Tensor] | None = None
+
+
+class ClusterOracle:
+    """S_t = argmax_c u(b_c), b_c the K arms of cluster c with the largest true means.
+
+    `truth` are entries of `KnownTruth`: `means=`, `value=`, `clusterer=` and `catalogue=`. Clusters are NeUClust's.
+    """
+
+    name = "cluster-oracle"
+    save = save_policy
+
+    def __init__(self, config: ClusterOracleConfig, dim: int, slate_size: int, seed: int = 0, **truth: Any) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self._truth = KnownTruth(**truth)
+        catalogue = known_arms(self._truth.catalogue, dim, "catalogue")
+        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, self._truth.clusterer, catalogue, dim)
+
+    def select(self, round: Round) -> Slate:
+        check_round(round, self.dim, self.slate_size)
+        partition, means = self.clusters.partition(round), self._truth.means(round)
+        best = partition.best(means, tie_rank(round, "id", self.seed), self.slate_size)  # b_c, (C, K)
+        slates = [
+            Slate(positions, means[positions], torch.zeros_like(means[positions]), cluster=int(name))
+            for positions, name in zip(best, partition.names, strict=True)
+        ]
+        return max(slates, key=lambda slate: self._truth.value(round, slate))  # the first among equals
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_update(self, round, slate, feedback)
+        self.clusters.partition(round)  # what cannot be clustered is refused before anything changes
+        self.clusters.settle(round)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"seed": torch.tensor(self.seed), **self.clusters.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.seed = take_whole(state, "seed")
+        self.clusters.load_state_dict(state)

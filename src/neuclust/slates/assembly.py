@@ -14,11 +14,11 @@ sorted inputs and rises in each, so F(r_B) ≥ F(r_S), and the sums stand likewi
 ω ≥ 0. Without constraints B is the top K by v: the slate of CN-UCB.
 
 Where ω = 0 and memberships are 0 or 1, counting categories stays greedy: the n_c arms taken of category c are its best
-by v, worth Σ_{j ≤ n_c} v_cj + δ·1[n_c ≥ 1]. Its steps v_c1 + δ ≥ v_c2 ≥ … fall, and a separable concave sum over
+by v, with utility Σ_{j ≤ n_c} v_cj + δ·1[n_c ≥ 1]. Its steps v_c1 + δ ≥ v_c2 ≥ … fall, and a separable concave sum over
 whole numbers is maximised by taking the largest step K times.
 
 Elsewhere greedy is a start, single swaps improve it, and where few arms can still better it all their slates are tried.
-Bounds say which: a slate that holds arm i is worth at most
+Bounds say which: a slate that holds arm i has at most the utility
 Σ of the K − 1 largest v + v_i + ωK·F(the K − 1 largest r, r_i) + δ·min(K, number of categories),
 since F rises in each sorted input. The same with the largest v and r of a cluster skips the cluster whole.
 """
@@ -28,21 +28,21 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels.ranking import sort_positions, sound
 from neuclust.slates.constraints import Rules
 
 SlateValue = Callable[[Tensor], Tensor]  # F of slates' arm rewards (m, K), in any order: (m,)
-SLACK = 1e-9  # a gain below this share of a slate's worth is rounding
+SLACK = 1e-9  # a gain below this share of a slate's utility is rounding
 
 
 @dataclass(frozen=True, slots=True)
+@checked(exact_slates=NON_NEGATIVE, sweeps=NON_NEGATIVE)
 class AssemblyConfig:
     """How hard to look where greedy is not known to be best.
 
@@ -54,16 +54,9 @@ class AssemblyConfig:
     sweeps: int = 20
     soft: bool = False
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if self.exact_slates < 0 or self.sweeps < 0:
-            raise ConfigError(
-                f"assembly: expected exact_slates and sweeps of at least 0, got {self.exact_slates} and {self.sweeps}"
-            )
-
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class SlateUtility:
     """What U(S) is made of, for a round's n arms: v (n,), r (n,), the tie rank (n,), F, ωK, p (n, C) and δ."""
 
     values: Tensor
@@ -95,30 +88,32 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """A slate (K,), best arm first, its U, and whether no slate of the candidates can be worth more."""
+    """A slate (K,), best arm first, its U, and whether no slate of the candidates has a larger one."""
 
     positions: Tensor
     value: float
     exact: bool
 
 
-def assemble(worth: Worth, rules: Rules, k: int, config: AssemblyConfig, clusters: Tensor | None = None) -> Assembled:
+def assemble(
+    utility: SlateUtility, rules: Rules, k: int, config: AssemblyConfig, clusters: Tensor | None = None
+) -> Assembled:
     """The slate of K arms that keeps to the rules with the largest U found; `clusters` (n,) are skipped whole."""
-    if worth.greedy_is_best:
-        slate = greedy_basis(worth.values, worth.rank, rules, k)
-        return _finished(worth, slate, exact=True)
+    if utility.greedy_is_best:
+        slate = greedy_basis(utility.values, utility.rank, rules, k)
+        return _finished(utility, slate, exact=True)
     clusters = torch.zeros_like(rules.categories) if clusters is None else clusters
-    candidates = undominated(worth, rules, clusters, k)
-    slate = improved(worth, rules, greedy_slate(worth, rules, candidates, k), candidates, config.sweeps)
-    open_arms = _may_enter(worth, slate, candidates, clusters)
-    slate, exact = _best_of_all(worth, rules, slate, open_arms, config.exact_slates)
-    return _finished(worth, slate, exact and not config.soft)
+    candidates = undominated(utility, rules, clusters, k)
+    slate = improved(utility, rules, greedy_slate(utility, rules, candidates, k), candidates, config.sweeps)
+    open_arms = _may_enter(utility, slate, candidates, clusters)
+    slate, exact = _best_of_all(utility, rules, slate, open_arms, config.exact_slates)
+    return _finished(utility, slate, exact and not config.soft)
 
 
 def greedy_basis(values: Tensor, rank: Tensor, rules: Rules, k: int) -> Tensor:
     """The required arms and then arms by (−v, rank) while their categories have room: (K,).
 
-    An arm's place among its category's free arms says at once whether there is room: nobody before it was refused
+    An arm's place among its category's free arms says at once whether there is room: no arm before it was refused
     for another reason.
     """
     free = _free(rules)
@@ -146,19 +141,20 @@ def _places(groups: Tensor) -> Tensor:
     return places
 
 
-def undominated(worth: Worth, rules: Rules, clusters: Tensor, k: int) -> Tensor:
+def undominated(utility: SlateUtility, rules: Rules, clusters: Tensor, k: int) -> Tensor:
     """Free arms that fewer than K of their cluster and category beat in both v and r, by (−v, rank): (m,).
 
     An arm beaten by K others of its group leaves at least one of them outside any slate that holds it; swapping the
     two lowers neither Σv nor F and leaves every count as it was. With r = v these are the group's top K.
     """
     free = _free(rules)
-    order = free[sort_positions(worth.values[free], worth.rank[free])]
+    order = free[sort_positions(utility.values[free], utility.rank[free])]
     pairs = torch.stack([clusters[order], rules.categories[order]], 1)
     group = torch.unique(pairs, dim=0, return_inverse=True)[1]
-    if worth.reads is worth.values:
+    if utility.reads is utility.values:
         return order[_places(group) < k]
-    reads, best, kept = worth.reads[order].tolist(), [[] for _ in range(int(group.max()) + 1)], []  # type: ignore[var-annotated]
+    best: list[list[float]] = [[] for _ in range(int(group.max()) + 1)]
+    reads, kept = utility.reads[order].tolist(), []
     for place, (read, member) in enumerate(zip(reads, group.tolist(), strict=True)):
         heap = best[member]  # the K largest r of the arms with a larger v
         if len(heap) < k:
@@ -171,9 +167,9 @@ def undominated(worth: Worth, rules: Rules, clusters: Tensor, k: int) -> Tensor:
     return order[torch.tensor(kept, dtype=torch.int64, device=order.device)]
 
 
-def greedy_slate(worth: Worth, rules: Rules, candidates: Tensor, k: int) -> Tensor:
+def greedy_slate(utility: SlateUtility, rules: Rules, candidates: Tensor, k: int) -> Tensor:
     """One arm after the other, each the one that makes U largest; slots still empty count as rewards of 0."""
-    padded = _padded(worth, k)
+    padded = _padded(utility, k)
     chosen = rules.required
     for _ in range(k - len(rules.required)):
         options = candidates[_fitting(rules, chosen, candidates)]
@@ -182,13 +178,13 @@ def greedy_slate(worth: Worth, rules: Rules, candidates: Tensor, k: int) -> Tens
     return chosen
 
 
-def _padded(worth: Worth, k: int) -> Worth:
-    """The same worth for slates that are not full yet."""
+def _padded(utility: SlateUtility, k: int) -> SlateUtility:
+    """The same utility for slates that are not full yet."""
 
     def value(reads: Tensor) -> Tensor:
-        return worth.slate_value(torch.nn.functional.pad(reads, (0, k - reads.shape[1])))
+        return utility.slate_value(torch.nn.functional.pad(reads, (0, k - reads.shape[1])))
 
-    return Worth(worth.values, worth.reads, worth.rank, value, worth.slate_weight, worth.membership, worth.diversity)
+    return replace(utility, slate_value=value)
 
 
 def _fitting(rules: Rules, chosen: Tensor, candidates: Tensor) -> Tensor:
@@ -197,16 +193,16 @@ def _fitting(rules: Rules, chosen: Tensor, candidates: Tensor) -> Tensor:
     return (taken < rules.cap) & ~torch.isin(candidates, chosen)
 
 
-def improved(worth: Worth, rules: Rules, slate: Tensor, candidates: Tensor, sweeps: int) -> Tensor:
+def improved(utility: SlateUtility, rules: Rules, slate: Tensor, candidates: Tensor, sweeps: int) -> Tensor:
     """Swap one arm for another while that raises U, the best swap first, at most `sweeps` times."""
     fixed = torch.isin(slate, rules.required)
     for _ in range(sweeps):
         tried = _swaps(rules, slate, fixed, candidates)
         if not len(tried):
             return slate
-        values = worth.of(tried)
+        values = utility.of(tried)
         winner = _first_largest(values)
-        if not _above(float(values[winner]), float(worth.of(slate.unsqueeze(0))[0])):
+        if not _above(float(values[winner]), float(utility.of(slate.unsqueeze(0))[0])):
             return slate
         slate = tried[winner]
     return slate
@@ -224,33 +220,33 @@ def _swaps(rules: Rules, slate: Tensor, fixed: Tensor, candidates: Tensor) -> Te
     return torch.cat(found) if found else slate.new_zeros(0, len(slate))
 
 
-def _may_enter(worth: Worth, slate: Tensor, candidates: Tensor, clusters: Tensor) -> Tensor:
+def _may_enter(utility: SlateUtility, slate: Tensor, candidates: Tensor, clusters: Tensor) -> Tensor:
     """Candidates whose bound, and whose cluster's bound, exceeds the slate's U; the slate's own arms stay."""
-    floor = float(worth.of(slate.unsqueeze(0))[0])
+    floor = float(utility.of(slate.unsqueeze(0))[0])
     names, of = torch.unique(clusters[candidates], return_inverse=True)
     tops = [
         torch.full((len(names),), -math.inf, dtype=source.dtype).scatter_reduce(0, of, source[candidates], "amax")
-        for source in (worth.values, worth.reads)
+        for source in (utility.values, utility.reads)
     ]
-    alive = bounds(worth, tops[0], tops[1], slate, candidates) > floor
+    alive = bounds(utility, tops[0], tops[1], slate, candidates) > floor
     arms = candidates[alive[of]]
-    arms = arms[bounds(worth, worth.values[arms], worth.reads[arms], slate, candidates) > floor]
+    arms = arms[bounds(utility, utility.values[arms], utility.reads[arms], slate, candidates) > floor]
     return torch.cat([slate, arms[~torch.isin(arms, slate)]])
 
 
-def bounds(worth: Worth, values: Tensor, reads: Tensor, slate: Tensor, candidates: Tensor) -> Tensor:
-    """The most a slate can be worth that holds an arm with this v and r, (m,), among slate and candidates."""
+def bounds(utility: SlateUtility, values: Tensor, reads: Tensor, slate: Tensor, candidates: Tensor) -> Tensor:
+    """An upper bound on U of a slate that holds an arm with this v and r, (m,), among slate and candidates."""
     k, pool = len(slate), torch.unique(torch.cat([slate, candidates]))
-    best = torch.topk(worth.values[pool], k - 1).values.sum() + values
-    if worth.slate_weight:
-        others = torch.topk(worth.reads[pool], k - 1).values.expand(len(reads), -1)
-        best = best + worth.slate_weight * worth.slate_value(torch.cat([others, reads.unsqueeze(1)], 1))
-    if worth.membership is not None:
-        best = best + worth.diversity * min(k, worth.membership.shape[1])
+    best = torch.topk(utility.values[pool], k - 1).values.sum() + values
+    if utility.slate_weight:
+        others = torch.topk(utility.reads[pool], k - 1).values.expand(len(reads), -1)
+        best = best + utility.slate_weight * utility.slate_value(torch.cat([others, reads.unsqueeze(1)], 1))
+    if utility.membership is not None:
+        best = best + utility.diversity * min(k, utility.membership.shape[1])
     return best
 
 
-def _best_of_all(worth: Worth, rules: Rules, slate: Tensor, arms: Tensor, limit: int) -> tuple[Tensor, bool]:
+def _best_of_all(utility: SlateUtility, rules: Rules, slate: Tensor, arms: Tensor, limit: int) -> tuple[Tensor, bool]:
     """Every slate of these arms that keeps to the rules, if they are few; the given slate wins ties."""
     free = arms[~torch.isin(arms, rules.required)]
     missing = len(slate) - len(rules.required)
@@ -259,9 +255,9 @@ def _best_of_all(worth: Worth, rules: Rules, slate: Tensor, arms: Tensor, limit:
     rows = torch.combinations(torch.arange(len(free)), missing) if missing else torch.zeros(1, 0, dtype=torch.int64)
     tried = torch.cat([rules.required.expand(len(rows), -1), free[rows]], 1)
     tried = tried[_keeps_caps(rules, tried)]
-    values = worth.of(tried)
+    values = utility.of(tried)
     winner = _first_largest(values)
-    better = _above(float(values[winner]), float(worth.of(slate.unsqueeze(0))[0]))
+    better = _above(float(values[winner]), float(utility.of(slate.unsqueeze(0))[0]))
     return (tried[winner] if better else slate), True
 
 
@@ -281,6 +277,6 @@ def _first_largest(values: Tensor) -> int:
     return int(torch.nonzero(values >= top - SLACK * torch.clamp(top.abs(), min=1.0))[0])
 
 
-def _finished(worth: Worth, slate: Tensor, exact: bool) -> Assembled:
-    ordered = slate[sort_positions(worth.values[slate], worth.rank[slate])]
-    return Assembled(ordered, float(worth.of(ordered.unsqueeze(0))[0]), exact)
+def _finished(utility: SlateUtility, slate: Tensor, exact: bool) -> Assembled:
+    ordered = slate[sort_positions(utility.values[slate], utility.rank[slate])]
+    return Assembled(ordered, float(utility.of(ordered.unsqueeze(0))[0]), exact)

@@ -1,4 +1,4 @@
-"""Clusters of arms: any scikit-learn style clusterer, and rules for clusters too small for a slate."""
+"""Clusters of arms, by any scikit-learn style clusterer, settled once or followed from round to round."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels import jit
 from neuclust.kernels.lloyd import lloyd
-from neuclust.kernels.ranking import cluster_table, top_of_clusters, unsound
+from neuclust.kernels.ranking import unsound
 from neuclust.models.encoder import active_contexts
 from neuclust.models.state import check_indices, check_lengths, expect, take_rows
 from neuclust.slates.cluster_choice import ClusterReport, choose_clusters
+from neuclust.slates.partition import Clusters, Partition, usable
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+@checked(count=AT_LEAST_ONE, max_iter=AT_LEAST_ONE, n_init=AT_LEAST_ONE, seed=(0, 2**32 - 1))
 class ClusteringConfig:
     """How arms are grouped.
 
@@ -53,14 +55,6 @@ class ClusteringConfig:
     most: int = 30
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if self.seed is not None and not 0 <= self.seed < 2**32:
-            raise ConfigError(f"clustering.seed: expected a whole number from 0 to 2**32 - 1 or none, got {self.seed}")
-        if self.count < 1 or self.max_iter < 1 or self.n_init < 1:
-            raise ConfigError(
-                "clustering: expected count, max_iter and n_init of at least 1, got "
-                f"{self.count}, {self.max_iter} and {self.n_init}"
-            )
         if self.choose != "fixed" and (self.method == "hdbscan" or self.on == "masked" or self.most < 2):
             raise ConfigError(
                 f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
@@ -78,93 +72,20 @@ class Clusterer(Protocol):
     def fit_predict(self, X: NDArray[np.float64], y: None = None) -> NDArray[np.int64]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Clusters:
-    """A grouping of arms: label of each, and the centroid of each cluster (C, d)."""
-
-    labels: Tensor
-    centroids: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """A round's arms in clusters that can all fill a slate.
-
-    `table` (C, largest) lists members, −1 padded; `kept` are the positions that `labels` and `table` count from
-    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`).
-    """
-
-    labels: Tensor
-    table: Tensor
-    names: Tensor  # (C,) numbers of the clusters before merging or skipping
-    kept: Tensor | None = None
-    small: tuple[SmallCluster, ...] = ()
-    order: Tensor | None = None  # of the large and then the small clusters, so that numbers ascend
-
-    def members(self) -> list[NDArray[np.int64]]:
-        """Positions of every cluster's arms, ascending; for partitions that keep all arms."""
-        return [row[row >= 0] for row in self.table.numpy()]
-
-    def cluster_of(self, arms: int) -> Tensor:
-        """The number of every arm's cluster, −1 where its cluster is skipped: (n,)."""
-        if self.kept is None:
-            return self.names[self.labels]
-        names = self.names if self.order is None else self.names[torch.argsort(self.order)]
-        clusters = torch.full((arms,), -1, dtype=torch.int64, device=self.names.device)
-        clusters[self.kept] = names[self.labels]
-        for name, cluster in zip(names[len(self.table) :], self.small, strict=True):
-            clusters[cluster.members] = name
-        return clusters
-
-    def best(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
-        """b_c: the k best positions of every cluster by (−score, rank), best first: (C, k)."""
-        if self.kept is None:
-            return top_of_clusters(scores, rank, self.labels, self.table, k)
-        kept = self.kept
-        large = kept[top_of_clusters(scores[kept], rank[kept], self.labels, self.table, k)] if len(kept) else None
-        filled = [cluster.filled(scores, rank, k) for cluster in self.small]
-        best = torch.cat(filled if large is None else [large, *filled])
-        return best if self.order is None else best[self.order]
-
-
-@dataclass(frozen=True, slots=True)
-class SmallCluster:
-    """A cluster of fewer than K arms that borrows the best of its neighbours, nearest first."""
-
-    members: Tensor
-    neighbours: tuple[Tensor, ...]
-
-    def filled(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
-        """Its own arms and the best of the nearest clusters, (1, k), best first."""
-        chosen = self.members
-        for others in self.neighbours:
-            if len(chosen) == k:
-                break
-            order = _ordered(others, scores, rank)
-            chosen = torch.cat([chosen, order[: k - len(chosen)]])
-        return _ordered(chosen, scores, rank).unsqueeze(0)
-
-
-def _ordered(positions: Tensor, scores: Tensor, rank: Tensor) -> Tensor:
-    by_rank = positions[torch.argsort(rank[positions])]
-    return by_rank[torch.argsort(scores[by_rank], descending=True, stable=True)]
-
-
 class ClusterMap:
     """Which cluster an arm belongs to; offline it is settled by the first update, online it follows profiles.
 
     Offline, all arms of `catalogue` = (arm ids, profiles) are clustered, or those of the first round where there is
-    no catalogue; arms that were not there join the nearest centroid. `config` has a seed (`ClusteringConfig.seeded`).
+    no catalogue; arms that were not there join the nearest centroid. `config` has a seed (`ClusteringConfig.seeded`),
+    `dim` is the number of features, where it is known.
     """
 
     def __init__(
-        self,
-        config: ClusteringConfig,
-        slate_size: int,
-        clusterer: Clusterer | None = None,
-        catalogue: tuple[Tensor, Tensor] | None = None,
-    ) -> None:
+        self, config: ClusteringConfig, slate_size: int, clusterer: Clusterer | None = None,
+        catalogue: tuple[Tensor, Tensor] | None = None, dim: int | None = None,
+    ) -> None:  # fmt: skip
         self.config, self.slate_size, self.clusterer, self.catalogue = config, slate_size, clusterer, catalogue
+        self.dim = dim
         self.settled: Clusters | None = None
         self.report: ClusterReport | None = None  # how the number of clusters was chosen, where it was
         self._ids = torch.zeros(0, dtype=torch.int64)  # arms of the settled clusters, ascending
@@ -227,11 +148,11 @@ class ClusterMap:
             return {}
         return {"ids": self._ids, "labels": self.settled.labels, "centroids": self.settled.centroids}
 
-    def load_state_dict(self, state: Mapping[str, Tensor], dim: int | None = None) -> None:
-        """`dim`: how many features profiles have, where that is known."""
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         settled, ids = None, self._ids
         if any(name in state for name in ("ids", "labels", "centroids")):
-            width = tuple(state["centroids"].shape[1:2]) if dim is None and "centroids" in state else (dim or 0,)
+            unknown = self.dim is None and "centroids" in state
+            width = tuple(state["centroids"].shape[1:2]) if unknown else (self.dim or 0,)
             centroids = take_rows(state, "centroids", width)
             ids, labels = take_rows(state, "ids", (), torch.int64), take_rows(state, "labels", (), torch.int64)
             check_lengths(ids=ids, labels=labels)
@@ -262,7 +183,7 @@ def fit_clusters(
     if clusterer is None and config.method != "hdbscan" and config.count > len(points):
         raise ConfigError(
             f"clustering.count: expected at most as many clusters as arms, got {config.count} clusters for "
-            f"{len(points)} arms; lower --clusters"
+            f"{len(points)} arms; lower clustering.count"
         )
     if clusterer is None and config.count == 1 and config.method != "hdbscan":
         return Clusters(torch.zeros(len(points), dtype=torch.int64), data.to(torch.float64).mean(0, keepdim=True))
@@ -277,7 +198,7 @@ def fit_clusters(
     if len(clusters.centroids) == 1:
         raise DataError(
             f"clustering: expected arms that form several clusters, got all {len(points)} in one; their profiles "
-            "may be identical. Use --clusters 1, or the policy cn-ucb, which does not cluster"
+            "may be identical. Use clustering.count=1, or the policy cn-ucb, which does not cluster"
         )
     return clusters
 
@@ -285,21 +206,23 @@ def fit_clusters(
 def _clusterer(config: ClusteringConfig, start: Tensor | None) -> Clusterer:
     from sklearn import cluster, mixture
 
+    made: Clusterer
     warm: dict[str, Any] = {"init": start.numpy(force=True), "n_init": 1} if start is not None else {}
     count = len(start) if start is not None else config.count
     k_means = {"n_clusters": count, "max_iter": config.max_iter, "random_state": config.seed, "n_init": config.n_init}
     if config.method == "kmeans":
-        return cluster.KMeans(**(k_means | warm))  # type: ignore[no-any-return]
-    if config.method == "minibatch":
-        return cluster.MiniBatchKMeans(**(k_means | warm))  # type: ignore[no-any-return]
-    if config.method == "gaussian-mixture":
+        made = cluster.KMeans(**(k_means | warm))
+    elif config.method == "minibatch":
+        made = cluster.MiniBatchKMeans(**(k_means | warm))
+    elif config.method == "gaussian-mixture":
         means = {"means_init": warm["init"]} if warm else {}
-        return mixture.GaussianMixture(  # type: ignore[no-any-return]
-            count, covariance_type="diag", max_iter=config.max_iter, random_state=config.seed, **means
-        )
-    if config.method == "agglomerative":
-        return cluster.AgglomerativeClustering(config.count)  # type: ignore[no-any-return]
-    return cluster.HDBSCAN(min_cluster_size=max(5, config.count), copy=True)  # type: ignore[no-any-return]
+        shared = {"max_iter": config.max_iter, "random_state": config.seed}
+        made = mixture.GaussianMixture(count, covariance_type="diag", **shared, **means)
+    elif config.method == "agglomerative":
+        made = cluster.AgglomerativeClustering(config.count)
+    else:
+        made = cluster.HDBSCAN(min_cluster_size=max(5, config.count), copy=True)
+    return made
 
 
 def _named(data: Tensor, raw: NDArray[np.int64], noise: str) -> Clusters:
@@ -331,73 +254,3 @@ def nearest(points: Tensor, centroids: Tensor) -> Tensor:
     """Index of the nearest centroid of every point, (n,)."""
     half_norms = 0.5 * (centroids * centroids).sum(1)
     return torch.argmin(half_norms - points.to(centroids.dtype) @ centroids.T, 1)
-
-
-def usable(clusters: Clusters, k: int, rule: str) -> Partition:
-    """Apply the rule for clusters with fewer than k of the offered arms."""
-    count = len(clusters.centroids)
-    sizes = torch.bincount(clusters.labels, minlength=count)
-    lacking = (sizes < k) & (sizes > 0)
-    if rule == "error" and bool(lacking.any()):
-        worst = int(torch.nonzero(lacking)[0])
-        raise ConfigError(
-            f"clustering: expected every cluster to hold at least K = {k} arms, got {int(sizes[worst])} in cluster "
-            f"{worst}; set clustering.small to merge, skip or fill, or lower --clusters"
-        )
-    if rule == "merge":
-        return _partition(_merged(clusters, sizes, k))
-    if rule == "skip" and bool(lacking.any()):
-        return _skipping(clusters, sizes, k)
-    if rule == "fill" and bool(lacking.any()):
-        return _filling(clusters, sizes, k)
-    return _partition(clusters.labels)
-
-
-def _partition(labels: Tensor) -> Partition:
-    present = torch.bincount(labels) > 0
-    names = torch.nonzero(present).flatten()
-    compact = labels if bool(present.all()) else (torch.cumsum(present, 0) - 1)[labels]
-    return Partition(compact, cluster_table(compact, len(names)), names)
-
-
-def _merged(clusters: Clusters, sizes: Tensor, k: int) -> Tensor:
-    """Merge the smallest cluster below k into the nearest centroid until all hold k."""
-    sizes, centroids = sizes.clone(), clusters.centroids.clone()
-    target = torch.arange(len(sizes))
-    while True:
-        alive = torch.nonzero(sizes > 0).flatten()
-        smallest = alive[torch.argmin(sizes[alive])]
-        if len(alive) == 1 or int(sizes[smallest]) >= k:
-            return target[clusters.labels]
-        others = alive[alive != smallest]
-        into = others[torch.argmin(((centroids[others] - centroids[smallest]) ** 2).sum(1))]
-        weights = sizes[torch.stack([into, smallest])].to(torch.float64)
-        centroids[into] = (weights[0] * centroids[into] + weights[1] * centroids[smallest]) / weights.sum()
-        sizes[into] += sizes[smallest]
-        sizes[smallest] = 0
-        target[target == smallest] = into
-
-
-def _skipping(clusters: Clusters, sizes: Tensor, k: int) -> Partition:
-    large = sizes >= k
-    if not bool(large.any()):  # nothing left: all arms together, the global top K
-        return _partition(torch.zeros_like(clusters.labels))
-    kept = torch.nonzero(large[clusters.labels]).flatten()
-    plain = _partition(clusters.labels[kept])
-    return Partition(plain.labels, plain.table, plain.names, kept)
-
-
-def _filling(clusters: Clusters, sizes: Tensor, k: int) -> Partition:
-    members = [torch.nonzero(clusters.labels == c).flatten() for c in range(len(sizes))]
-    lacking = [c for c in range(len(sizes)) if 0 < int(sizes[c]) < k]
-    filled = []
-    for c in lacking:
-        distance = ((clusters.centroids - clusters.centroids[c]) ** 2).sum(1)
-        order = [int(o) for o in torch.argsort(distance, stable=True) if int(o) != c]
-        filled.append(SmallCluster(members[c], tuple(members[o] for o in order if len(members[o]))))
-    kept = torch.nonzero((sizes >= k)[clusters.labels]).flatten()
-    plain = _partition(clusters.labels[kept]) if len(kept) else None
-    table = plain.table if plain else torch.zeros(0, k, dtype=torch.int64)
-    labels, names = (plain.labels, plain.names) if plain else (kept, kept)
-    ascending = torch.sort(torch.cat([names, torch.tensor(lacking)]))
-    return Partition(labels, table, ascending.values, kept, tuple(filled), ascending.indices)

@@ -1,4 +1,4 @@
-"""What a slate must keep to: arms it needs, arms it may not hold, at most c of a category, a taste for variety.
+"""What a slate must keep to: arms it needs, arms it may not hold, at most c of a category, a weight on variety.
 
 Slates that hold every required arm, no excluded one and at most c of each category are the bases of a matroid: the
 partition matroid "at most c of each category", cut to K arms, restricted to the allowed arms and contracted by the
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True, slots=True)
+@checked(at_most=AT_LEAST_ONE, diversity_weight=NON_NEGATIVE)
 class Constraints:
     """Required and excluded arm ids, `at_most` arms of one category (None: any), and a weight on variety.
 
@@ -34,23 +35,16 @@ class Constraints:
     categories: Tensor | None = None
 
     def __post_init__(self) -> None:
-        check_entries(self)
         for name in ("required", "excluded"):
             object.__setattr__(self, name, _ids(name, getattr(self, name)))
         both = sorted(set(self.required) & set(self.excluded))
         if both:
             raise ConfigError(f"constraints: expected arms to be required or excluded, got arm {both[0]} as both")
-        if self.at_most is not None and self.at_most < 1:
-            raise ConfigError(f"constraints.at_most: expected at least 1 arm of a category, got {self.at_most}")
-        if not 0 <= self.diversity_weight < float("inf"):
-            raise ConfigError(
-                f"constraints.diversity_weight: expected a number of at least 0, got {self.diversity_weight}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Constraints as one round's positions: who is allowed (n,), who is in already (r,), categories (n,), the cap."""
+    """Constraints as one round's positions: allowed arms (n,), required ones (r,), categories (n,), the cap."""
 
     allowed: Tensor
     required: Tensor
@@ -70,9 +64,8 @@ def rules(
 ) -> Rules:
     """The constraints on this round's arms, refused where no slate can keep to them.
 
-    `categories` (n,) stand in where the constraints bring none; `eligible` (n,) says who may be chosen at all besides
-    required arms. `strict` refuses ids that are not offered; else
-    standing constraints speak of the arms that happen to be offered.
+    `categories` (n,) stand in where the constraints bring none; `eligible` (n,) says which arms may be chosen besides
+    required arms. `strict` refuses ids that are not offered; otherwise they are left out.
     """
     own = constraints.categories
     categories = categories if own is None else _checked(own, round)
@@ -100,7 +93,7 @@ def _positions(name: str, ids: tuple[int, ...], round: Round, strict: bool) -> T
 def _checked(categories: Tensor, round: Round) -> Tensor:
     if categories.shape != round.arm_ids.shape or categories.is_floating_point():
         raise DataError(
-            f"round {round.t}: expected categories as {len(round.arm_ids)} whole numbers, one an arm, got "
+            f"round {round.t}: expected categories as {len(round.arm_ids)} whole numbers, one per arm, got "
             f"{tuple(categories.shape)} of {str(categories.dtype).removeprefix('torch.')}"
         )
     return categories

@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.kernels import fused, jit
 from neuclust.kernels.initial import network_shapes
 from neuclust.kernels.monotone import (
@@ -24,12 +23,13 @@ from neuclust.kernels.monotone import (
 from neuclust.kernels.training import Parameters, Projection
 from neuclust.models.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.models.history import History
-from neuclust.models.state import Shape, take, take_count
+from neuclust.models.state import Shape, numbered, numbered_shapes, take_count, take_numbered
 from neuclust.models.watch import LearningWatch
 from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=AT_LEAST_ONE, weight=NON_NEGATIVE)
 class SlateModelConfig:
     """F's shape and use.
 
@@ -58,18 +58,10 @@ class SlateModelConfig:
     train_input: Literal["predicted", "predicted-then", "realised"] = "predicted"
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if self.width < 1 or self.depth < 1:
-            raise ConfigError(f"slate: expected width and depth of at least 1, got {self.width} and {self.depth}")
-        if not self.weight >= 0:
-            raise ConfigError(f"slate.weight: expected a number of at least 0, got {self.weight}")
-
 
 def slate_shapes(config: SlateModelConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
     """What a state of F for slates of this size holds at least."""
-    for i, shape in enumerate(network_shapes(config.init, slate_size, config.width, config.depth)):
-        yield f"parameter.{i}", shape
+    return numbered_shapes("parameter", network_shapes(config.init, slate_size, config.width, config.depth))
 
 
 class SlateModel:
@@ -92,6 +84,15 @@ class SlateModel:
         """F of slates (…, K) -> (…)."""
         return slate_value(self.net, self.prepare(rewards))
 
+    def score(self, values: Tensor, means: Tensor) -> Tensor:
+        """V = Σv + ωK·F (or its average per arm) of slates with these v and f, (C, K) each: (C,).
+
+        Non-decreasing in every entry. F reads f, or v where `input` is optimistic.
+        """
+        source = values if self.config.input == "optimistic" else means
+        total = values.sum(1) + self.config.weight * self.slate_size * self.value(source)
+        return total / self.slate_size if self.config.score == "mean" else total
+
     def train(self, history: History, predicted: Tensor, updates: int) -> None:
         """Fit F to all slates seen; `predicted` (u,) are the arm net's means of the history's contexts."""
         training = self.config.training
@@ -103,13 +104,9 @@ class SlateModel:
         self.watch.trained(result.failed, history.slate_rewards.rows)
         self.net = self.net.with_parameters(result.parameters)
 
-    def _inputs(self, history: History, predicted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Slates as F reads them (u, K), their mean rewards (u,) and counts (u,)."""
-        inputs, target, counts = slates_seen(history, predicted, self.config.train_input)
-        return self.prepare(inputs), target, counts
-
     def _problem(self, history: History, predicted: Tensor) -> LeastSquares:
-        inputs, target, counts = self._inputs(history, predicted)
+        rewards, target, counts = slates_seen(history, predicted, self.config.train_input)
+        inputs = self.prepare(rewards)
         share, pull = self.config.training.weights(max(1, int(counts.sum())), self.config.width)
         weight = counts * share
 
@@ -142,14 +139,13 @@ class SlateModel:
         return LeastSquares(gradient, loss, curvature, pull, anchor, project, at_once if fusible else None)
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {f"parameter.{i}": p for i, p in enumerate(self.net.parameters)}
-        state |= {f"initial.{i}": p for i, p in enumerate(self.initial.parameters)}
-        return {**state, "failures": torch.tensor(self.failures)}
+        nets = numbered("parameter", self.net.parameters) | numbered("initial", self.initial.parameters)
+        return {**nets, "failures": torch.tensor(self.failures)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        shapes = list(enumerate(self.initial.parameters))
-        self.net = self.net.with_parameters(tuple(take(state, f"parameter.{i}", like) for i, like in shapes))
-        self.initial = self.net.with_parameters(tuple(take(state, f"initial.{i}", like) for i, like in shapes))
+        like = self.initial.parameters
+        self.net = self.net.with_parameters(take_numbered(state, "parameter", like))
+        self.initial = self.net.with_parameters(take_numbered(state, "initial", like))
         self.failures = take_count(state, "failures")
 
 

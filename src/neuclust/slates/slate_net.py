@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.kernels.initial import initial_network, network_shapes
-from neuclust.kernels.network import Network, forward
+from neuclust.kernels.network import forward
 from neuclust.models.feature_net import AdamConfig, RetrainConfig, fit_network
 from neuclust.models.history import History
-from neuclust.models.state import Shape, take
+from neuclust.models.state import Shape, numbered, numbered_shapes, take_numbered
 from neuclust.randomness import stream
 from neuclust.slates.slate_model import slates_seen
 
 
 @dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=AT_LEAST_ONE)
 class SlateNetConfig:
     """m units in L hidden layers; `train_input` is what stands for the arms' qualities when the net is fitted."""
 
@@ -30,16 +30,10 @@ class SlateNetConfig:
     adam: AdamConfig = field(default_factory=AdamConfig)
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if self.width < 1 or self.depth < 1:
-            raise ConfigError(f"slate net: expected width and depth of at least 1, got {self.width} and {self.depth}")
-
 
 def slate_net_shapes(config: SlateNetConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
     """What a state of such a net for slates of this size holds at least."""
-    for i, shape in enumerate(network_shapes("torch-default", slate_size, config.width, config.depth)):
-        yield f"weight.{i}", shape
+    return numbered_shapes("weight", network_shapes("torch-default", slate_size, config.width, config.depth))
 
 
 class SlateNet:
@@ -66,11 +60,10 @@ class SlateNet:
             return
         rng = stream(self.seed, "slate net training", updates)
         start = self.initial if self.config.adam.start == "restart" else self.net
-        self.net = fit_network(start, self.prepare(qualities), target, counts, self.config.adam, rng)
+        self.net = fit_network(start, (self.prepare(qualities), target, counts), self.config.adam, rng)
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {f"weight.{i}": weight for i, weight in enumerate(self.net.weights)}
+        return numbered("weight", self.net.weights)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        weights = tuple(take(state, f"weight.{i}", like) for i, like in enumerate(self.net.weights))
-        self.net = Network(weights, self.net.scale, self.net.bias)
+        self.net = replace(self.net, weights=take_numbered(state, "weight", self.net.weights))

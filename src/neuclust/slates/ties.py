@@ -1,11 +1,12 @@
-"""Who comes first among equals: the smaller arm id, or a random order drawn once a round."""
+"""The top K arms by score; among equal scores the smaller arm id, or an order drawn at random once per round."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
 
-from neuclust.core import Round
+from neuclust.core import Round, Slate
+from neuclust.kernels.ranking import top
 from neuclust.randomness import stream
 
 
@@ -14,3 +15,9 @@ def tie_rank(round: Round, rule: str, seed: int) -> Tensor:
     if rule == "id":
         return round.arm_ids
     return torch.from_numpy(stream(seed, "ties", round.t).permutation(len(round.arm_ids)))
+
+
+def top_slate(means: Tensor, bonuses: Tensor, rank: Tensor, k: int, scores: Tensor | None = None) -> Slate:
+    """The K arms with the largest scores, mean + bonus where none are given; all (n,), ties by rank."""
+    positions = top(means + bonuses if scores is None else scores, rank, k)
+    return Slate(positions, means[positions], bonuses[positions])

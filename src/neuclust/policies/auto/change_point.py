@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.configuration import POSITIVE, check_ranges
+from neuclust.configuration import POSITIVE, check_ranges, checked
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import check_lengths, expect, take_count
 
 
 @dataclass(frozen=True, slots=True)
+@checked(threshold=POSITIVE, long_threshold=POSITIVE)
 class DriftConfig:
     """Alarm where Z over the last `window` slates exceeds `threshold` (none: never), for abrupt changes, or Z over the
     last `long_window` slates exceeds `long_threshold`, for gradual ones. After an abrupt change the n latest slates are
@@ -35,10 +36,7 @@ class DriftConfig:
     gain: float = 5.0
 
     def __post_init__(self) -> None:
-        check_ranges(
-            self, shortest=(1, self.keep), keep=(1, self.window), long_keep=(1, self.long_window),
-            threshold=POSITIVE, long_threshold=POSITIVE,
-        )  # fmt: skip
+        check_ranges(self, shortest=(1, self.keep), keep=(1, self.window), long_keep=(1, self.long_window))
 
 
 def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
 from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, log_likelihood
@@ -24,6 +24,7 @@ UNIFORM, PSEUDO_COUNT = 0.2, 1.0  # prior mean reward of arms drawn uniformly, a
 
 
 @dataclass(frozen=True, slots=True)
+@checked(prior=(0, MOST_PRIOR), settling=NON_NEGATIVE, switching=NON_NEGATIVE)
 class EnsembleConfig:
     """`learners` by name. The first, and `local` where there are clusters, start with `prior` more nats of evidence
     than the others: simple models are the default. The first `settling` slates do not count as evidence, since models
@@ -41,7 +42,6 @@ class EnsembleConfig:
     options: LearnersConfig = field(default_factory=LearnersConfig)
 
     def __post_init__(self) -> None:
-        check_ranges(self, prior=(0, MOST_PRIOR), settling=NON_NEGATIVE, switching=NON_NEGATIVE)
         object.__setattr__(self, "learners", catalogue.checked_names(self.learners))
 
 

@@ -8,13 +8,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, POSITIVE, SHARE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.kernels.ranking import top
 from neuclust.policies.auto.ensemble import Ensemble
 from neuclust.policies.auto.features import Features
 
 
 @dataclass(frozen=True, slots=True)
+@checked(eps0=(0, 1), rival=(0, 1), epsc=NON_NEGATIVE, power=NON_NEGATIVE, least_lift=POSITIVE)
 class ExplorationConfig:
     """A slot explores with probability ε = min(eps0, epsc (1 − r̄)^power / (t · lift)); a share `rival` of these takes
     the best arm of a learner drawn at random, the others any arm, uniformly. r̄ is a moving average of the rewards of
@@ -30,9 +31,6 @@ class ExplorationConfig:
     power: float = 4.0
     least_lift: float = 0.01
     rival: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_ranges(self, eps0=SHARE, rival=SHARE, epsc=NON_NEGATIVE, power=NON_NEGATIVE, least_lift=POSITIVE)
 
     def chance(self, mean_reward: float, lift: float, t: int) -> float:
         """ε for r̄ = `mean_reward` at slate t = 1, 2, …"""

@@ -10,7 +10,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import choose_clusters
@@ -23,6 +23,10 @@ MOST_CLUSTERED = 500  # contexts that are clustered: more only cost time
 
 
 @dataclass(frozen=True, slots=True)
+@checked(
+    cross_limit=NON_NEGATIVE, masked_share=NON_NEGATIVE, cap=AT_LEAST_ONE, most_clusters=AT_LEAST_ONE,
+    fewest_arms=(2, math.inf),
+)  # fmt: skip
 class BlocksConfig:
     """Products of two features are left out where there are more than `cross_limit` features. A round without a query
     counts as masked where more than `masked_share` of its entries are 0. Contexts longer than `cap` times the median
@@ -34,12 +38,6 @@ class BlocksConfig:
     cap: float = 20.0
     most_clusters: int = 30
     fewest_arms: int = 100
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, cross_limit=NON_NEGATIVE, masked_share=NON_NEGATIVE, cap=AT_LEAST_ONE, most_clusters=AT_LEAST_ONE,
-            fewest_arms=(2, math.inf),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

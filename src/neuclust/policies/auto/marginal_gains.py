@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, POSITIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import unsound
 from neuclust.models.state import expect, take
@@ -39,6 +39,7 @@ NEGLIGIBLE = 1e-10  # of the largest: a direction never seen, a weight that is n
 
 
 @dataclass(frozen=True, slots=True)
+@checked(at_least=(2, math.inf), margin=NON_NEGATIVE, floor=POSITIVE, flattest=(POSITIVE[0], 1))
 class MarginalGainsConfig:
     """Groups matter after `at_least` slates, where their model is `margin` nats ahead and the last gain is below
     `flattest` times the first. `floor` bounds the residual standard deviation from below, so that exact rewards do not
@@ -49,11 +50,6 @@ class MarginalGainsConfig:
     margin: float = 5.0
     floor: float = 0.02
     flattest: float = 0.9
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, at_least=(2, math.inf), margin=NON_NEGATIVE, floor=POSITIVE, flattest=(POSITIVE[0], 1)
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

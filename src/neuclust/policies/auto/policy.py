@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, POSITIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.errors import DataError
 from neuclust.kernels.ranking import sound, top
@@ -38,6 +38,7 @@ NEGLIGIBLE = 1e-6  # learners of a smaller weight are left out of an average
 
 
 @dataclass(frozen=True, slots=True)
+@checked(penalty=NON_NEGATIVE, optimistic_slots=NON_NEGATIVE, temperature=POSITIVE)
 class AutoConfig:
     """The ensemble, what it reads, and how the learners' scores are combined:
 
@@ -64,9 +65,6 @@ class AutoConfig:
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
     marginal_gains: MarginalGainsConfig = field(default_factory=MarginalGainsConfig)
     tie: Literal["id", "random"] = "id"
-
-    def __post_init__(self) -> None:
-        check_ranges(self, penalty=NON_NEGATIVE, optimistic_slots=NON_NEGATIVE, temperature=POSITIVE)
 
 
 @dataclass(frozen=True, slots=True)

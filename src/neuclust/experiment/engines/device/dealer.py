@@ -19,7 +19,8 @@ from neuclust.experiment.engines.device.selection import representatives
 from neuclust.kernels.poisson_binomial import pmf
 from neuclust.kernels.regions import group_rows
 from neuclust.models.encoder import Encoder
-from neuclust.slates.clustering import ClusterMap, Partition
+from neuclust.slates.clustering import ClusterMap
+from neuclust.slates.partition import Partition
 
 HANDS = 4  # threads that flip coins; more only wait for each other
 

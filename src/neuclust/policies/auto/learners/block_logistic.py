@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges, checked
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.logistic import newton
 from neuclust.models.feature_net import RetrainConfig
@@ -29,6 +29,7 @@ def _often_at_first() -> RetrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(tune_every=AT_LEAST_ONE)
 class BlockLogisticConfig:
     """When it is refitted; an evidence step at fits after a multiple of `tune_every` slates, and its bounds."""
 
@@ -38,7 +39,7 @@ class BlockLogisticConfig:
     most_variance: float = 3000.0
 
     def __post_init__(self) -> None:
-        check_ranges(self, tune_every=AT_LEAST_ONE, least_variance=(POSITIVE[0], self.most_variance))
+        check_ranges(self, least_variance=(POSITIVE[0], self.most_variance))
 
 
 class BlockLogistic:

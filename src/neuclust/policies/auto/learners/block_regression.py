@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
 from neuclust.kernels.evidence import block_step
 from neuclust.models.bayes_linear import BayesLinear
 from neuclust.models.state import Shape, expect, nested, take, under
@@ -24,6 +24,7 @@ PRIOR = {
 
 
 @dataclass(frozen=True, slots=True)
+@checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE)
 class BlockRegressionConfig:
     """Initial noise variance; `steps` evidence steps after every `every` slates, clipped to the bounds."""
 
@@ -36,10 +37,8 @@ class BlockRegressionConfig:
     most_noise: float = 0.3
 
     def __post_init__(self) -> None:
-        check_ranges(
-            self, noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE,
-            least_variance=(POSITIVE[0], self.most_variance), least_noise=(POSITIVE[0], self.most_noise),
-        )  # fmt: skip
+        above = POSITIVE[0]
+        check_ranges(self, least_variance=(above, self.most_variance), least_noise=(above, self.most_noise))
 
 
 class BlockPrior:

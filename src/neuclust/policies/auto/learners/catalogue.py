@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.errors import ConfigError, RenamedWarning
 from neuclust.models.feature_net import net_shapes
 from neuclust.models.state import Shape, nested_shapes
@@ -47,6 +47,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+@checked(linear_bonus=NON_NEGATIVE, local_bonus=NON_NEGATIVE, fourier_bonus=NON_NEGATIVE)
 class LearnersConfig:
     """Options of the learners; each bonus is the number of standard deviations added to that learner's means."""
 
@@ -59,9 +60,6 @@ class LearnersConfig:
     logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
-
-    def __post_init__(self) -> None:
-        check_ranges(self, linear_bonus=NON_NEGATIVE, local_bonus=NON_NEGATIVE, fourier_bonus=NON_NEGATIVE)
 
 
 Maker = Callable[[LearnersConfig, FeatureBlocks, int, str], Learner]

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.errors import ConfigError
 from neuclust.models.bayes_linear import BayesLinear
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, under
@@ -47,6 +47,10 @@ BETA_1, BETA_2 = 0.9, 0.999
 
 
 @dataclass(frozen=True, slots=True)
+@checked(
+    directions=AT_LEAST_ONE, frequencies=AT_LEAST_ONE, members=(2, math.inf), steps=AT_LEAST_ONE, first=AT_LEAST_ONE,
+    bonus=NON_NEGATIVE, reach=POSITIVE, rate=POSITIVE,
+)  # fmt: skip
 class IndexConfig:
     """`directions` R, `frequencies` D, and the number of `members` averaged; their standard deviation is added `bonus`
     times.
@@ -68,10 +72,6 @@ class IndexConfig:
     first: int = 10
 
     def __post_init__(self) -> None:
-        check_ranges(
-            self, directions=AT_LEAST_ONE, frequencies=AT_LEAST_ONE, members=(2, math.inf), steps=AT_LEAST_ONE,
-            first=AT_LEAST_ONE, bonus=NON_NEGATIVE, reach=POSITIVE, rate=POSITIVE,
-        )  # fmt: skip
         if not self.growth > 1:
             raise ConfigError(f"growth: expected a number above 1, got {self.growth}")
 

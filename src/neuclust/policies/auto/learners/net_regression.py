@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, check_ranges
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, with_constant
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
@@ -55,6 +55,7 @@ class NetRegression:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(spread=NON_NEGATIVE, strong_decay=NON_NEGATIVE)
 class NetLearnerConfig:
     """One net and its posterior; scores are one posterior draw per round, of `spread` standard deviations.
 
@@ -70,7 +71,6 @@ class NetLearnerConfig:
     posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
 
     def __post_init__(self) -> None:
-        check_ranges(self, spread=NON_NEGATIVE, strong_decay=NON_NEGATIVE)
         self.net  # noqa: B018 - refuses what no net can be made of
 
     @property
