@@ -42,13 +42,13 @@ class SufficientStatistics:
 
     gram: Tensor
     moment: Tensor
-    energy: float = 0.0
-    count: int = 0
+    energy: float
+    count: int
 
     @classmethod
     def none(cls, size: int) -> SufficientStatistics:
         """Of no observation of `size` features."""
-        return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64))
+        return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0.0, 0)
 
     def plus(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> SufficientStatistics:
         """With features (u, p) added, each observed counts (u,) times with rewards that add up to sums (u,)."""

@@ -18,18 +18,16 @@ from neuclust.registry import build_policy, load_policy
 
 pytestmark = pytest.mark.filterwarnings("ignore::neuclust.errors.RenamedWarning")
 
-CHANGES = [
-    ("claims", "optimistic_slots", "2"),
-    ("team.prior", "ensemble.prior", "3"),
-    ("team.options.index.waves", "ensemble.options.index.frequencies", "32"),
-    ("index.waves", "ensemble.options.index.frequencies", "32"),
-    ("waves_bonus", "ensemble.options.fourier_bonus", "0.5"),
-    ("worth.margin", "marginal_gains.margin", "7"),
-    ("team.learners", "ensemble.learners", "linear,net"),
-]
 
-
-@pytest.mark.parametrize(("old", "new", "value"), CHANGES)
+@pytest.mark.parametrize(
+    ("old", "new", "value"),
+    [
+        ("claims", "optimistic_slots", "2"), ("team.prior", "ensemble.prior", "3"),
+        ("team.options.index.waves", "ensemble.options.index.frequencies", "32"),
+        ("index.waves", "ensemble.options.index.frequencies", "32"), ("worth.margin", "marginal_gains.margin", "7"),
+        ("waves_bonus", "fourier_bonus", "0.5"), ("team.learners", "ensemble.learners", "linear,net"),
+    ],
+)  # fmt: skip
 def test_a_setting_is_accepted_under_its_earlier_name(old: str, new: str, value: str) -> None:
     assert with_setting(AutoConfig(), old, value) == with_setting(AutoConfig(), new, value) != AutoConfig()
 

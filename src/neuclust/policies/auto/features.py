@@ -23,6 +23,18 @@ MOST_CLUSTERED = 500  # contexts that are clustered: more only cost time
 
 
 @dataclass(frozen=True, slots=True)
+class ContextClusters:
+    """Centroids (C, d) in units of x, and the root mean squared distance of contexts to theirs."""
+
+    centroids: Tensor
+    spread: float
+
+    def labels(self, x: Tensor) -> Tensor:
+        """The nearest centroid of each x (n, d) -> (n,)."""
+        return torch.cdist(x, self.centroids).argmin(1)
+
+
+@dataclass(frozen=True, slots=True)
 @checked(
     cross_limit=NON_NEGATIVE, masked_share=NON_NEGATIVE, cap=AT_LEAST_ONE, most_clusters=AT_LEAST_ONE,
     fewest_arms=(2, math.inf),
@@ -38,18 +50,6 @@ class BlocksConfig:
     cap: float = 20.0
     most_clusters: int = 30
     fewest_arms: int = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ContextClusters:
-    """Centroids (C, d) in units of x, and the root mean squared distance of contexts to theirs."""
-
-    centroids: Tensor
-    spread: float
-
-    def labels(self, x: Tensor) -> Tensor:
-        """The nearest centroid of each x (n, d) -> (n,)."""
-        return torch.cdist(x, self.centroids).argmin(1)
 
 
 def find_clusters(config: BlocksConfig, x: Tensor) -> ContextClusters | None:

@@ -52,23 +52,6 @@ class MarginalGainsConfig:
     flattest: float = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Σ of squared residuals, and the number of free parameters."""
-
-    squares: float
-    parameters: int
-
-    def log_evidence(self, slates: int, floor: float) -> float:
-        """Gaussian log-likelihood − ½ log n per parameter (BIC; Schwarz, 1978).
-
-        The floor is added, not a bound: slates played because groups matter hardly distinguish the models, and a bound
-        would let the mean of the squares sink to it and the evidence be lost.
-        """
-        variance = self.squares / slates + floor**2
-        return -0.5 * slates * math.log(variance) - 0.5 * self.parameters * math.log(slates)
-
-
 def group_features(labels: Tensor, rewards: Tensor) -> Tensor:
     """n_j: the sum over groups of the group's j-th largest reward, (K,), (K,) -> (K,)."""
     falling, order = rewards.sort(descending=True, stable=True)
@@ -91,6 +74,23 @@ def non_increasing_fit(gram: Floats, moments: Floats) -> tuple[Floats, int]:
     root, axes = np.sqrt(sizes[seen]), axes[:, seen]
     differences, _ = nnls(root[:, None] * axes.T, (axes.T @ sums.T @ moments) / root, maxiter=100 * len(moments))
     return sums @ differences, int((differences > NEGLIGIBLE * differences.max()).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Σ of squared residuals, and the number of free parameters."""
+
+    squares: float
+    parameters: int
+
+    def log_evidence(self, slates: int, floor: float) -> float:
+        """Gaussian log-likelihood − ½ log n per parameter (BIC; Schwarz, 1978).
+
+        The floor is added, not a bound: slates played because groups matter hardly distinguish the models, and a bound
+        would let the mean of the squares sink to it and the evidence be lost.
+        """
+        variance = self.squares / slates + floor**2
+        return -0.5 * slates * math.log(variance) - 0.5 * self.parameters * math.log(slates)
 
 
 def evidence_gain(groups: Fit, one_group: Fit, count: Fit, slates: int, floor: float) -> float:

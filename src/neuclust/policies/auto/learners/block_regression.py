@@ -26,7 +26,8 @@ PRIOR = {
 @dataclass(frozen=True, slots=True)
 @checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE)
 class BlockRegressionConfig:
-    """Initial noise variance; `steps` evidence steps after every `every` slates, clipped to the bounds."""
+    """Noise variance σ² at the start. After every `every` slates there are `steps` evidence steps, and prior variances
+    and noise are clipped to their bounds."""
 
     noise: float = 0.2
     every: int = 10

@@ -49,13 +49,13 @@ class Learner(Protocol):
 @dataclass(frozen=True, slots=True)
 @checked(linear_bonus=NON_NEGATIVE, local_bonus=NON_NEGATIVE, fourier_bonus=NON_NEGATIVE)
 class LearnersConfig:
-    """Options of the learners; each bonus is the number of standard deviations added to that learner's means."""
-
-    RENAMED: ClassVar[Mapping[str, str]] = {"waves_bonus": "fourier_bonus"}
+    """Options of the learners. Each bonus is the number of standard deviations added to that learner's means; those
+    without one are greedy, or have an option of their own."""
 
     linear_bonus: float = 1.0
     local_bonus: float = 2.0
     fourier_bonus: float = 1.0
+    RENAMED: ClassVar[Mapping[str, str]] = {"waves_bonus": "fourier_bonus"}
     regression: BlockRegressionConfig = field(default_factory=BlockRegressionConfig)
     logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)

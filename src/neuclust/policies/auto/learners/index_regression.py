@@ -20,7 +20,6 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
-from neuclust.errors import ConfigError
 from neuclust.models.bayes_linear import BayesLinear
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, under
 from neuclust.policies.auto.basis import QuadraticFeatures, scaled_inputs
@@ -49,7 +48,7 @@ BETA_1, BETA_2 = 0.9, 0.999
 @dataclass(frozen=True, slots=True)
 @checked(
     directions=AT_LEAST_ONE, frequencies=AT_LEAST_ONE, members=(2, math.inf), steps=AT_LEAST_ONE, first=AT_LEAST_ONE,
-    bonus=NON_NEGATIVE, reach=POSITIVE, rate=POSITIVE,
+    bonus=NON_NEGATIVE, reach=POSITIVE, rate=POSITIVE, growth=(math.nextafter(1.0, 2.0), math.inf),
 )  # fmt: skip
 class IndexConfig:
     """`directions` R, `frequencies` D, and the number of `members` averaged; their standard deviation is added `bonus`
@@ -59,10 +58,9 @@ class IndexConfig:
     `first` slates. `reach` is the prior standard deviation of the entries of P.
     """
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"waves": "frequencies"}
-
     directions: int = 3
     frequencies: int = 64
+    RENAMED: ClassVar[Mapping[str, str]] = {"waves": "frequencies"}
     members: int = 4
     bonus: float = 1.0
     reach: float = 0.5
@@ -71,9 +69,20 @@ class IndexConfig:
     growth: float = 1.1
     first: int = 10
 
-    def __post_init__(self) -> None:
-        if not self.growth > 1:
-            raise ConfigError(f"growth: expected a number above 1, got {self.growth}")
+
+class SharedAdam:
+    """Steps of Adam (Kingma and Ba, 2015) with one second moment for all entries."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate, self._count, self._second = rate, 0, 0.0
+        self._first = torch.zeros((), dtype=torch.float64)
+
+    def step(self, gradient: Tensor) -> Tensor:
+        self._count += 1
+        self._first = BETA_1 * self._first + (1 - BETA_1) * gradient
+        self._second = BETA_2 * self._second + (1 - BETA_2) * float(gradient.square().mean())
+        size = math.sqrt(self._second / (1 - BETA_2**self._count))
+        return self._first * (self.rate / (1 - BETA_1**self._count) / max(size, 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,21 +170,6 @@ class IndexModel:
         self.directions = take(state, "directions", self.directions)
         self.frequencies = take(state, "frequencies", self.frequencies)
         self.phases = take(state, "phases", self.phases)
-
-
-class SharedAdam:
-    """Steps of Adam (Kingma and Ba, 2015) with one second moment for all entries."""
-
-    def __init__(self, rate: float) -> None:
-        self.rate, self._count, self._second = rate, 0, 0.0
-        self._first = torch.zeros((), dtype=torch.float64)
-
-    def step(self, gradient: Tensor) -> Tensor:
-        self._count += 1
-        self._first = BETA_1 * self._first + (1 - BETA_1) * gradient
-        self._second = BETA_2 * self._second + (1 - BETA_2) * float(gradient.square().mean())
-        size = math.sqrt(self._second / (1 - BETA_2**self._count))
-        return self._first * (self.rate / (1 - BETA_1**self._count) / max(size, 1e-9))
 
 
 class IndexRegression:
