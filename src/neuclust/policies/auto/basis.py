@@ -19,15 +19,11 @@ FOURIER_VARIANCES = (0.1, 0.1, 0.1, 0.1)  # prior: of the constant, of the conte
 
 
 class Basis(Protocol):
-    """Maps contexts to columns."""
+    """Maps contexts to columns (n, p); `dot` is columns times weights (p,) -> (n,)."""
 
-    def __call__(self, features: Features) -> Tensor:
-        """(n, p)."""
-        ...
+    def __call__(self, features: Features) -> Tensor: ...
 
-    def dot(self, features: Features, weights: Tensor) -> Tensor:
-        """Columns times weights (p,) -> (n,)."""
-        ...
+    def dot(self, features: Features, weights: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True, slots=True)

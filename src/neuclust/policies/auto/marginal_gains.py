@@ -129,9 +129,8 @@ class MarginalGains:
         features = torch.stack([group_features(labels, rewards), group_features(torch.zeros_like(labels), rewards)])
         self._gram += features[:, :, None] * features[:, None, :]
         self._moments += features * slate_reward
-        self._cells[:, round(float(rewards.sum()))] += torch.tensor(
-            [1.0, slate_reward, slate_reward**2], dtype=torch.float64
-        )
+        powers = torch.tensor([1.0, slate_reward, slate_reward**2], dtype=torch.float64)
+        self._cells[:, round(float(rewards.sum()))] += powers
         self._fresh = False
 
     @property
@@ -151,12 +150,10 @@ class MarginalGains:
         if slates < config.at_least:
             return None
         (weights, groups), (_, one_group) = self._fitted(0), self._fitted(1)
-        first, last = float(weights[0]), float(weights[-1])
-        if not last < config.flattest * first:
+        falling = float(weights[-1]) < config.flattest * float(weights[0])
+        if not falling or evidence_gain(groups, one_group, self._counted(), slates, config.floor) <= config.margin:
             return None
-        if evidence_gain(groups, one_group, self._counted(), slates, config.floor) <= config.margin:
-            return None
-        return torch.from_numpy(weights / first)
+        return torch.from_numpy(weights / float(weights[0]))
 
     def _fitted(self, row: int) -> tuple[Floats, Fit]:
         """β (K,) of one row, constant after the last j with data, and its fit to R."""
@@ -199,29 +196,21 @@ def assemble_groups(means: Tensor, labels: Tensor, steps: Tensor, rank: Tensor, 
 
 
 def _greedy(values: Floats, ranks: NDArray[np.int64], starts: NDArray[np.int64], steps: Floats, k: int) -> list[int]:
-    """The k largest gains in turn, of arms sorted by group and falling mean; group g is rows starts[g] to starts[g+1].
-
-    Only the next arm of each group competes.
-    """
+    """The k largest gains in turn, of arms sorted by group and falling mean: only the next of each group competes."""
     heads, ends = starts[:-1].copy(), starts[1:]
     gains = values[heads] * steps[0]
-    hits: dict[int, Floats] = {}
+    hits: dict[int, Floats] = {}  # by group: the distribution of its number of rewarded arms so far, (k,)
     chosen: list[int] = []
     for _ in range(min(k, len(values))):
         tied = np.flatnonzero(gains >= gains.max() - TIE)
         group = int(tied[np.argmin(ranks[heads[tied]])])
         arm = int(heads[group])
         chosen.append(arm)
-        hits[group] = _after(hits.get(group, np.eye(1, k)[0]), float(values[arm]))
+        before, chance = hits.get(group, np.eye(1, k)[0]), float(values[arm])
+        hits[group] = before * (1 - chance) + np.concatenate([[0.0], before[:-1]]) * chance
         heads[group] += 1
         if heads[group] < ends[group]:
             gains[group] = values[heads[group]] * (hits[group] @ steps)
         else:
             gains[group], heads[group] = -np.inf, arm  # the group is used up; its head must stay a valid row
     return chosen
-
-
-def _after(hits: Floats, chance: float) -> Floats:
-    """The distribution of the number of rewarded arms, (k,), after one more arm; k of them fill the slate."""
-    moved = np.concatenate([[0.0], hits[:-1]])
-    return hits * (1 - chance) + moved * chance
