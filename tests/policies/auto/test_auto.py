@@ -254,8 +254,8 @@ def optimistic_slate(z: list[list[float]], slate_size: int, slots: int, taken: l
     if slate_size - len(taken) < slots + 1:
         return liked[: slate_size - len(taken)]
     own = liked[: slate_size - len(taken) - slots]
-    promised = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
-    rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-promised[arm], arm))
+    optimistic = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
+    rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-optimistic[arm], arm))
     return own + rest[:slots]
 
 
@@ -469,13 +469,13 @@ def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top(seed:
     rewarded(counted, range(1, 121), coverage=False)
     for one in (spread, counted):
         one.config = replace(one.config, exploring=GREEDY)
-    told, plain = spread.explain(), counted.explain()
-    assert told.clusters == plain.clusters == CENTRES
+    explanation, plain = spread.explain(), counted.explain()
+    assert explanation.clusters == plain.clusters == CENTRES
     assert plain.steps is None
-    assert told.steps is not None
-    assert told.steps[0] == 1.0
-    assert sorted(told.steps, reverse=True) == list(told.steps)
-    assert told.steps[-1] < 0.3
+    assert explanation.steps is not None
+    assert explanation.steps[0] == 1.0
+    assert sorted(explanation.steps, reverse=True) == list(explanation.steps)
+    assert explanation.steps[-1] < 0.3
     for t in range(121, 126):
         round = clustered_round(t)
         assert sorted(p % CENTRES for p in spread.select(round).positions.tolist()) == list(range(CENTRES))
@@ -533,18 +533,18 @@ def test_it_explains_which_learner_leads() -> None:
     policy = built()
     assert (policy.explain().leader, policy.explain().weights) == (None, {})
     play(policy, environment, range(1, 12))
-    told = policy.explain()
-    assert told.leader is not None
-    assert min(told.gaps.values()) == 0.0
-    assert list(told.weights) == list(told.gaps)
-    assert sum(told.weights.values()) == pytest.approx(1.0)
-    assert told.weights[told.leader] == max(told.weights.values())
+    explanation = policy.explain()
+    assert explanation.leader is not None
+    assert min(explanation.gaps.values()) == 0.0
+    assert list(explanation.weights) == list(explanation.gaps)
+    assert sum(explanation.weights.values()) == pytest.approx(1.0)
+    assert explanation.weights[explanation.leader] == max(explanation.weights.values())
     assert policy.ensemble is not None
-    assert list(told.weights.values()) == pytest.approx(policy.ensemble.log_weights.exp().tolist())
-    assert list(told.gaps) == [name for name in policy.config.ensemble.learners.split(",") if name != "local"]
-    assert set(told.noise) == {"linear", "quadratic"}
-    assert (told.masked, told.exploring, policy.failed_trainings) == (True, 0.0, 0)
-    assert (told.clusters, told.steps) == (1, None)
+    assert list(explanation.weights.values()) == pytest.approx(policy.ensemble.log_weights.exp().tolist())
+    assert list(explanation.gaps) == [name for name in policy.config.ensemble.learners.split(",") if name != "local"]
+    assert set(explanation.noise) == {"linear", "quadratic"}
+    assert (explanation.masked, explanation.exploring, policy.failed_trainings) == (True, 0.0, 0)
+    assert (explanation.clusters, explanation.steps) == (1, None)
 
 
 @pytest.mark.parametrize(("preset", "learners"), [("linear", ["linear"]), ("prototype", ["linear", "fourier", "net"])])
@@ -553,9 +553,9 @@ def test_presets_play_without_exploring(preset: str, learners: list[str]) -> Non
     policy: Any = build_policy("auto", environment=environment, preset=preset, seed=1)
     slates = play(policy, environment, range(1, 12))
     assert all(len(set(slate)) == K for slate in slates)
-    told = policy.explain()
-    assert list(told.gaps) == learners
-    assert (told.exploring, told.restarts) == (0.0, 0)
+    explanation = policy.explain()
+    assert list(explanation.gaps) == learners
+    assert (explanation.exploring, explanation.restarts) == (0.0, 0)
 
 
 @pytest.mark.parametrize(

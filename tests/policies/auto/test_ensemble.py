@@ -186,7 +186,7 @@ def test_the_leaders_predictions_alone_are_tested_for_change() -> None:
 def test_a_refit_is_a_fresh_ensemble_of_the_latest_slates_alone() -> None:
     old = fitted(ensemble("linear,local,net"), range(1, 11))
     z, rewards = slate(11)
-    old.update(z, rewards, torch.tensor([True, False, False, True]))  # of which a refit_on_recent team hears no word
+    old.update(z, rewards, torch.tensor([True, False, False, True]))  # marks that a refit ignores
     expected = fitted(ensemble("linear,local,net", generation=3), range(7, 12))
     again = refit_on_recent(old, 5, seed=2, generation=3)
     assert same_state(again.state_dict(), expected.state_dict())

@@ -120,8 +120,8 @@ def test_columns_are_the_constant_the_context_and_the_cosines(masked: bool) -> N
         x = [value / read.input_length for value in x]
         along = [sum(x[i] * float(one.directions[i, r]) for i in range(len(x))) for r in range(2)]
         expected = [1.0, *x]
-        for wave in range(6):
-            angle = sum(along[r] * float(one.frequencies[r, wave]) for r in range(2)) + float(one.phases[wave])
+        for cosine in range(6):
+            angle = sum(along[r] * float(one.frequencies[r, cosine]) for r in range(2)) + float(one.phases[cosine])
             expected.append(math.sqrt(2 / 6) * math.cos(angle))
         assert row == pytest.approx(expected)
 
@@ -201,11 +201,11 @@ def test_variances_and_noise_are_estimated() -> None:
     rewards = 3 * x[:, 0] + math.sqrt(0.05) * torch.from_numpy(rng.standard_normal(400))
     one = member()
     one.maximise_evidence(Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards)), 20)
-    constant, line, wave = one.prior.variances.tolist()
+    constant, line, cosine = one.prior.variances.tolist()
     assert one.belief.noise_variance == pytest.approx(0.05, rel=0.2)
     assert constant == 0.1  # never tuned
     assert line == 1.0
-    assert wave < 0.01
+    assert cosine < 0.01
     assert torch.equal(one.belief.prior, one.prior.by_column)
 
 
