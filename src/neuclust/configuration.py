@@ -76,7 +76,9 @@ def checked(**ranges: Range) -> Callable[[type[Config]], type[Config]]:
 
 
 def _spoken(low: float, high: float) -> str:
-    start = "above 0" if low == POSITIVE[0] else f"of at least {low:g}" if high == math.inf else f"from {low:g}"
+    start = f"of at least {low:g}" if high == math.inf else f"from {low:g}"
+    if low == math.nextafter(round(low), math.inf):
+        start = f"above {round(low)}"
     end = "" if high == math.inf else " to below 1" if high == BELOW_ONE else f" to {high:g}"
     return start + end
 

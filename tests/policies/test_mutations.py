@@ -41,7 +41,7 @@ from neuclust.models.confidence import DiagonalConfidence
 from neuclust.models.context_tree import ContextTree
 from neuclust.models.tracker import ProfileTracker
 from neuclust.policies import across, combinatorial_neural, neuclust, neural_mab, reference, tabular
-from neuclust.policies.auto.ensemble import Team
+from neuclust.policies.auto.ensemble import Ensemble
 from neuclust.policies.linear import LinearTS, SharedLinUCB
 from neuclust.policies.neural_linear import NeuralLinear, NeuralLinUCB
 from neuclust.randomness import stream
@@ -166,9 +166,9 @@ LARGEST_NORMAL = combinatorial_neural.largest_normal
 
 CASES: dict[str, Case] = {
     "auto": Case(
-        test_auto.test_the_learner_that_foresaw_the_rewards_best_leads,
+        test_auto.test_the_learner_of_the_most_evidence_leads,
         "the first learner always leads",
-        changed(Team, "leader", property(lambda self: next(iter(self.learners)))),
+        changed(Ensemble, "leader", property(lambda self: next(iter(self.learners)))),
     ),
     "neuclust": Case(
         lambda: test_neuclust.test_25_rounds_equal_the_plain_algorithm("default"),

@@ -22,7 +22,7 @@ from neuclust.kernels.network import Network
 from neuclust.kernels.training import lifeless
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.feature_net import FeatureNet
-from neuclust.policies.auto.learners.catalogue import NetLearner
+from neuclust.policies.auto.learners.net_regression import NetLearner
 from neuclust.randomness import stream
 from neuclust.registry import build_policy
 
@@ -104,10 +104,10 @@ def nets(policy: Any) -> list[tuple[Network, Tensor, Tensor]]:
     if isinstance(getattr(policy, "net", None), FeatureNet):
         contexts, target, _ = policy.history.targets()
         return [(policy.net.net, contexts, target)]
-    if policy.team is None:
+    if policy.ensemble is None:
         return []
-    contexts, target, _ = policy.team.plays.history.targets()
-    learners = [one for one in policy.team.learners.values() if isinstance(one, NetLearner)]
+    contexts, target, _ = policy.ensemble.plays.history.targets()
+    learners = [one for one in policy.ensemble.learners.values() if isinstance(one, NetLearner)]
     return [(one.regression.net.net, contexts, target) for one in learners]
 
 
@@ -185,7 +185,7 @@ def test_auto_reports_and_recovers_its_dead_nets() -> None:
     environment = small_environment()
     policy: Any = build_policy("auto", environment=environment, seed=1)
     for t in range(1, 5):
-        for learner in [] if policy.team is None else policy.team.learners.values():
+        for learner in [] if policy.ensemble is None else policy.ensemble.learners.values():
             if isinstance(learner, NetLearner):
                 learner.regression.net.net = killed(learner.regression.net.net)
         policy.update(environment.round(t), slate_of(0, 1, 2), feedback([1.0, 0.0, 1.0], 1.0))

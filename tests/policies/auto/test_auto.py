@@ -1,4 +1,4 @@
-"""auto: who leads, how scores are combined, what is left to chance, and what is forgotten."""
+"""auto: the leader, combined scores, exploration, optimistic slots, restarts, diminishing returns."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from torch import Tensor
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.policies import auto
+from neuclust.policies.auto import policy as auto_policy
 from neuclust.policies.auto.change_point import DriftConfig
-from neuclust.policies.auto.ensemble import Team, TeamConfig, retold
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Features, Places
+from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig, refit_on_recent
+from neuclust.policies.auto.exploration import ExplorationConfig
+from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, Features
 from neuclust.policies.auto.learners.catalogue import Learner
-from neuclust.policies.auto.marginal_gains import SlateWorth
-from neuclust.policies.auto.policy import Auto, AutoConfig, ExploringConfig
+from neuclust.policies.auto.marginal_gains import MarginalGains
+from neuclust.policies.auto.policy import Auto, AutoConfig
 from neuclust.randomness import stream
 from neuclust.registry import build_policy, load_policy
 
 DIM, K = 6, 3
-GREEDY = ExploringConfig(eps0=0.0)
+GREEDY = ExplorationConfig(eps0=0.0)
 
 
 def built(seed: int = 2, **changes: Any) -> Auto:
@@ -37,36 +38,36 @@ def expected_slate(policy: Auto, round: Round, scores: Tensor) -> list[int]:
     return top(scores, round.arm_ids, K).tolist()
 
 
-def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
+def test_the_learner_of_the_most_evidence_leads() -> None:
     """The slate is the top K of the learner with the largest prior + Σ one-step-ahead log-likelihood.
 
-    Fails when evidence is counted after learning or before teams have settled, when another learner leads, or when
+    Fails when evidence is counted after learning or before settling, when another learner leads, or when
     the prior is left out.
     """
     environment = small_environment(horizon=60)
-    policy = built(combine="leader", claims=0, team=TeamConfig(prior=0.5, switching=0.0))
-    tally = torch.tensor([0.5] + [0.0] * 6, dtype=torch.float64)  # contexts are masked: nobody is local
+    policy = built(combine="leader", optimistic_slots=0, ensemble=EnsembleConfig(prior=0.5, switching=0.0))
+    tally = torch.tensor([0.5] + [0.0] * 6, dtype=torch.float64)  # contexts are masked: no `local`
     leaders = set()
     for t in range(1, 41):
         round = environment.round(t)
         slate = policy.select(round)
         outcome = environment.play(round, slate)
-        if policy.team is not None:
-            learners = list(policy.team.learners.values())
-            features = policy.team.blocks.read(round.contexts)
+        if policy.ensemble is not None:
+            learners = list(policy.ensemble.learners.values())
+            features = policy.ensemble.blocks.read(round.contexts)
             leader = max(range(len(learners)), key=lambda m: float(tally[m]))
             leaders.add(leader)
             scores, means = learners[leader].scores(features, t)
             assert slate.positions.tolist() == expected_slate(policy, round, scores)
             torch.testing.assert_close(slate.means, means[slate.positions])
-            rows = policy.team.blocks.read(round.contexts[slate.positions])
+            rows = policy.ensemble.blocks.read(round.contexts[slate.positions])
             chances = torch.stack([learner.means(rows) for learner in learners]).clamp(0.03, 0.97)
             r = outcome.arm_rewards
             if t > 3:
                 tally = tally + (r * chances.log() + (1 - r) * (1 - chances).log()).sum(1)
         policy.update(round, slate, outcome)
-        assert policy.team is not None
-        torch.testing.assert_close(policy.team.evidence, tally)
+        assert policy.ensemble is not None
+        torch.testing.assert_close(policy.ensemble.evidence, tally)
     assert len(leaders) > 1
 
 
@@ -74,14 +75,16 @@ def test_the_learner_that_foresaw_the_rewards_best_leads() -> None:
 @pytest.mark.parametrize("combine", ["leader", "max", "average"])
 def test_scores_are_combined_by_the_rule(combine: str, switching: float) -> None:
     environment = small_environment()
-    policy = built(combine=combine, penalty=0.2, temperature=2.0, claims=0, team=TeamConfig(switching=switching))
+    policy = built(
+        combine=combine, penalty=0.2, temperature=2.0, optimistic_slots=0, ensemble=EnsembleConfig(switching=switching)
+    )
     play(policy, environment, range(1, 15))
-    team, round = policy.team, environment.round(15)
-    assert team is not None
-    features = team.blocks.read(round.contexts)
-    scores = torch.stack([learner.scores(features, 15)[0] for learner in team.learners.values()])
-    gaps = team.evidence.max() - team.evidence
-    weights = torch.exp(-gaps / 2.0) if switching == 0 else torch.exp(team.log_weights).sqrt()
+    ensemble, round = policy.ensemble, environment.round(15)
+    assert ensemble is not None
+    features = ensemble.blocks.read(round.contexts)
+    scores = torch.stack([learner.scores(features, 15)[0] for learner in ensemble.learners.values()])
+    gaps = ensemble.evidence.max() - ensemble.evidence
+    weights = torch.exp(-gaps / 2.0) if switching == 0 else torch.exp(ensemble.log_weights).sqrt()
     if combine == "leader":
         expected = scores[int(weights.argmax())]
     elif combine == "max":
@@ -92,7 +95,7 @@ def test_scores_are_combined_by_the_rule(combine: str, switching: float) -> None
 
 
 def test_the_chance_to_explore_follows_rewards_lift_and_time() -> None:
-    config = ExploringConfig(eps0=0.6, epsc=2.0, power=2.0, least_lift=0.05)
+    config = ExplorationConfig(eps0=0.6, epsc=2.0, power=2.0, least_lift=0.05)
     assert config.chance(0.5, 0.4, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.4))
     assert config.chance(0.5, 0.2, 100) == pytest.approx(2 * config.chance(0.5, 0.4, 100))  # half the cost, twice
     for lift in (0.05, 0.0, -0.3):
@@ -101,16 +104,16 @@ def test_the_chance_to_explore_follows_rewards_lift_and_time() -> None:
     assert config.chance(1.0, 0.4, 1) == 0
 
 
-def test_it_explores_by_the_teams_level_and_lift() -> None:
+def test_it_explores_by_mean_reward_and_lift() -> None:
     environment = small_environment()
-    policy = built(exploring=ExploringConfig())
+    policy = built(exploring=ExplorationConfig())
     assert policy.exploring == pytest.approx(min(0.8, 3 * 0.3**4 / 0.5))
     slate = replace(slate_of(4, 9, 20), blind=torch.tensor([False, True, True]))
     policy.update(environment.round(1), slate, feedback([0.0, 1.0, math.nan], 1.0))
     level, blind = 0.7 + 0.2 * (1 / 2) * (0.0 - 0.7), (0.2 + 1.0) / 2  # the unseen arm is neither chosen nor blind
-    assert policy.team is not None
-    assert policy.team.level == pytest.approx(level)
-    assert policy.team.lift == pytest.approx(level - blind)
+    assert policy.ensemble is not None
+    assert policy.ensemble.mean_reward == pytest.approx(level)
+    assert policy.ensemble.lift == pytest.approx(level - blind)
     assert policy.exploring == pytest.approx(min(0.8, 3 * (1 - level) ** 4 / (2 * (level - blind))))
 
 
@@ -118,9 +121,9 @@ def test_it_explores_by_the_teams_level_and_lift() -> None:
 def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> None:
     """Every slot explores. Any arm: all are taken alike. A learner's best: only the learners' first arms."""
     environment = small_environment()
-    policy = built(exploring=ExploringConfig(eps0=1.0, epsc=1e9, power=0.0, rival=rival))
+    policy = built(exploring=ExplorationConfig(eps0=1.0, epsc=1e9, power=0.0, rival=rival))
     play(policy, environment, range(1, 8))
-    assert policy.team is not None
+    assert policy.ensemble is not None
     assert policy.exploring == 1.0
     round, taken = environment.round(8), torch.zeros(48)
     for t in range(100, 500):
@@ -129,8 +132,8 @@ def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> N
         assert float(taken.min()) > 0.3 * 400 * K / 48
         assert float(taken.max()) < 2 * 400 * K / 48
         return
-    features = policy.team.blocks.read(round.contexts)
-    greedy = [learner.means(features) for learner in list(policy.team.learners.values())[1:4]]
+    features = policy.ensemble.blocks.read(round.contexts)
+    greedy = [learner.means(features) for learner in list(policy.ensemble.learners.values())[1:4]]
     best = {int(top(means, round.arm_ids, 1)[0]) for means in greedy}
     assert all(taken[arm] > 400 / 6 for arm in best)
     assert int((taken > 0).sum()) < 40
@@ -138,8 +141,8 @@ def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> N
 
 def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
     environment = small_environment()
-    policy = built(claims=0, exploring=ExploringConfig(eps0=0.3, epsc=1e9, power=0.0, rival=0.0))
-    greedy = built(claims=0)
+    policy = built(optimistic_slots=0, exploring=ExplorationConfig(eps0=0.3, epsc=1e9, power=0.0, rival=0.0))
+    greedy = built(optimistic_slots=0)
     for one in (policy, greedy):
         for t in range(1, 6):
             one.update(environment.round(t), slate_of(t, t + 9, t + 20), feedback([1.0, 0.0, 1.0], 1.0))
@@ -151,20 +154,22 @@ def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
     assert others / (400 * K) == pytest.approx(0.3 * 45 / 48, abs=0.05)
 
 
-def test_slots_that_took_any_arm_are_marked_blind_and_only_those() -> None:
+def test_slots_drawn_uniformly_are_marked_blind_and_only_those() -> None:
     """The others are the best of the arms that chance left, best first."""
     environment = small_environment()
-    by_chance = {rival: ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
-    policy, rivals, greedy = (built(claims=0, exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY))
+    by_chance = {rival: ExplorationConfig(eps0=0.5, epsc=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
+    policy, rivals, greedy = (
+        built(optimistic_slots=0, exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY)
+    )
     play(greedy, environment, range(1, 8))
     for one in (policy, rivals):
         one.load_state_dict(snapshot(greedy))
-    assert greedy.team is not None
-    features = greedy.team.blocks.read(environment.round(8).contexts)
+    assert greedy.ensemble is not None
+    features = greedy.ensemble.blocks.read(environment.round(8).contexts)
     blindly = 0
     for t in range(100, 300):
         round = replace(environment.round(8), t=t)
-        slate, ranked = policy.select(round), policy.team
+        slate, ranked = policy.select(round), policy.ensemble
         assert ranked is not None
         assert slate.blind is not None
         assert (slate.blind.dtype, slate.blind.shape) == (torch.bool, (K,))
@@ -186,7 +191,7 @@ def test_slots_that_took_any_arm_are_marked_blind_and_only_those() -> None:
 
 def test_equal_contexts_are_chosen_together_and_units_do_not_matter() -> None:
     environment = small_environment()
-    one, other = (built(exploring=ExploringConfig()) for _ in range(2))
+    one, other = (built(exploring=ExplorationConfig()) for _ in range(2))
     for t in range(1, 20):
         round = environment.round(t)
         scaled = replace(round, profiles=round.profiles * 2.0**-20)
@@ -202,7 +207,7 @@ def test_equal_contexts_are_chosen_together_and_units_do_not_matter() -> None:
     assert (first % 2, second) == (0, first + 1)
 
 
-# --- slots that are claimed -----------------------------------------------------------------------------------
+# --- optimistic slots ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,87 +227,87 @@ class Opinion:
 WEIGHTS, EARNED, AHEAD = [0.1, 0.6, 0.3], [-3.0, -9.0, -5.0], [1.0, 8.0, 0.0]
 
 
-def promising(t: int, slate_size: int, arms: int = 30) -> Round:
-    """Arms with features, which are what somebody promises, from 0.05 to 1.4."""
+def scored_round(t: int, slate_size: int, arms: int = 30) -> Round:
+    """Arms whose features, from 0.05 to 1.4, are the learners' scores."""
     z = 0.05 + 1.35 * torch.from_numpy(stream(4, "test promises", t).random((arms, DIM)))
     return Round(t, torch.arange(arms), z, None, slate_size)
 
 
 def opinionated(slate_size: int = 5, **changes: Any) -> Auto:
-    """Three learners of whom the second leads, though it foresaw rewards worst."""
+    """Three learners of which the second leads, though it has lost the most evidence."""
     policy = Auto(AutoConfig(**{"exploring": GREEDY, "penalty": 0.1, **changes}), DIM, slate_size, 2)
-    blocks = FeatureBlocks.of(BlocksConfig(), promising(1, slate_size))
+    blocks = FeatureBlocks.of(BlocksConfig(), scored_round(1, slate_size))
     assert blocks is not None
-    team = Team(TeamConfig(learners="linear,additive,quadratic"), blocks, slate_size, 2)
-    team.learners = {name: cast(Learner, Opinion(m, blocks.scale)) for m, name in enumerate(team.learners)}
-    team.log_weights = torch.log(torch.tensor(WEIGHTS, dtype=torch.float64))
-    team._prior = torch.tensor(AHEAD, dtype=torch.float64)
-    team.evidence = team._prior + torch.tensor(EARNED, dtype=torch.float64)
-    policy.team = team
+    ensemble = Ensemble(EnsembleConfig(learners="linear,additive,quadratic"), blocks, slate_size, 2)
+    ensemble.learners = {name: cast(Learner, Opinion(m, blocks.scale)) for m, name in enumerate(ensemble.learners)}
+    ensemble.log_weights = torch.log(torch.tensor(WEIGHTS, dtype=torch.float64))
+    ensemble._prior = torch.tensor(AHEAD, dtype=torch.float64)
+    ensemble.evidence = ensemble._prior + torch.tensor(EARNED, dtype=torch.float64)
+    policy.ensemble = ensemble
     return policy
 
 
-def claimed_slate(z: list[list[float]], slate_size: int, claims: int, taken: list[int]) -> list[int]:
-    """What all like best, then what anyone promises most of, by plain loops."""
+def optimistic_slate(z: list[list[float]], slate_size: int, slots: int, taken: list[int]) -> list[int]:
+    """The best average scores, then the largest optimistic ones, by plain loops."""
     free = [arm for arm in range(len(z)) if arm not in taken]
     liked = sorted(free, key=lambda arm: -sum(weight * z[arm][m] for m, weight in enumerate(WEIGHTS)))
-    if slate_size - len(taken) < claims + 1:
+    if slate_size - len(taken) < slots + 1:
         return liked[: slate_size - len(taken)]
-    own = liked[: slate_size - len(taken) - claims]
-    promised = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
-    rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-promised[arm], arm))
-    return own + rest[:claims]
+    own = liked[: slate_size - len(taken) - slots]
+    optimistic = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
+    rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-optimistic[arm], arm))
+    return own + rest[:slots]
 
 
 @pytest.mark.parametrize("slate_size", [1, 2, 5])
-@pytest.mark.parametrize("claims", [0, 1, 2, 4, 5])
-def test_some_slots_go_to_whoever_promises_most(slate_size: int, claims: int) -> None:
-    """Fails when losses count who began ahead, when promises above 1 count for more, or when no slot is left to all."""
-    policy, plain = opinionated(slate_size, claims=claims), opinionated(slate_size, claims=0)
+@pytest.mark.parametrize("slots", [0, 1, 2, 4, 5])
+def test_some_slots_go_to_the_largest_optimistic_scores(slate_size: int, slots: int) -> None:
+    """Fails when priors count as evidence, when scores above 1 count for more, or when the average has no slot."""
+    policy, plain = opinionated(slate_size, optimistic_slots=slots), opinionated(slate_size, optimistic_slots=0)
     differed = 0
     for t in range(1, 21):
-        round = promising(t, slate_size)
+        round = scored_round(t, slate_size)
         slate = policy.select(round)
-        assert slate.positions.tolist() == claimed_slate(round.contexts.tolist(), slate_size, claims, [])
+        assert slate.positions.tolist() == optimistic_slate(round.contexts.tolist(), slate_size, slots, [])
         assert slate.blind is not None
         assert not bool(slate.blind.any())
         torch.testing.assert_close(slate.means, round.contexts[slate.positions, 1])  # the leader's
         differed += slate.positions.tolist() != plain.select(round).positions.tolist()
-    assert (differed > 10) == (0 < claims < slate_size)
+    assert (differed > 10) == (0 < slots < slate_size)
 
 
-@pytest.mark.parametrize("claims", [1, 2])
-def test_slots_are_claimed_only_if_chance_leaves_one_to_all(claims: int) -> None:
-    policy = opinionated(claims=claims, exploring=ExploringConfig(eps0=0.5, epsc=1e9, power=0.0, rival=0.0))
+@pytest.mark.parametrize("slots", [1, 2])
+def test_slots_are_optimistic_only_if_exploration_leaves_one_to_the_average(slots: int) -> None:
+    policy = opinionated(optimistic_slots=slots, exploring=ExplorationConfig(eps0=0.5, epsc=1e9, power=0.0, rival=0.0))
     explored = set()
     for t in range(1, 101):
-        round = promising(t, 5, arms=8)  # so few that chance often takes what all like best
+        round = scored_round(t, 5, arms=8)  # so few that exploration often takes the best
         slate = policy.select(round)
         assert slate.blind is not None
         taken = slate.positions[slate.blind].tolist()
-        expected = claimed_slate(round.contexts.tolist(), 5, claims, taken)
+        expected = optimistic_slate(round.contexts.tolist(), 5, slots, taken)
         assert slate.positions.tolist() == expected + taken
         explored.add(len(taken))
     assert explored >= {1, 2, 3, 4}
 
 
-def test_no_slot_is_claimed_where_slates_are_put_together_by_worth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arms in two places, of which a second one in the same place adds half as much."""
-    policies = opinionated(claims=1), opinionated(claims=0)
+def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arms in two clusters, of which a second one in the same cluster adds half as much."""
+    policies = opinionated(optimistic_slots=1), opinionated(optimistic_slots=0)
     for one in policies:
-        assert one.team is not None
+        assert one.ensemble is not None
         corners = torch.eye(2, DIM, dtype=torch.float64)
-        one.team.blocks = replace(one.team.blocks, places=Places(corners, 0.5))
-    rounds = [promising(t, 5) for t in range(1, 21)]
-    before, unclaimed = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
-    assert sum(mine != other for mine, other in zip(before, unclaimed, strict=True)) > 10
-    monkeypatch.setattr(SlateWorth, "steps", 0.5 ** torch.arange(5, dtype=torch.float64))
+        one.ensemble.blocks = replace(one.ensemble.blocks, clusters=ContextClusters(corners, 0.5))
+    rounds = [scored_round(t, 5) for t in range(1, 21)]
+    before, plain = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
+    assert sum(mine != other for mine, other in zip(before, plain, strict=True)) > 10
+    monkeypatch.setattr(MarginalGains, "steps", 0.5 ** torch.arange(5, dtype=torch.float64))
     spread, expected = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
     assert spread == expected
-    assert spread != unclaimed  # put together by worth indeed
+    assert spread != plain  # by marginal gains indeed
 
 
-# --- a world that changes -------------------------------------------------------------------------------------
+# --- change points ---------------------------------------------------------------------------------------------
 
 
 def liked(round: Round, positions: Tensor, sign: int, t: int) -> Feedback:
@@ -325,84 +330,84 @@ def played(policy: Auto, rounds: range, sign: int) -> float:
     return sum(late) / len(late)
 
 
-def small_team(**drift: Any) -> Auto:
-    team = TeamConfig(learners="linear,additive", drift=DriftConfig(**drift))
-    return built(team=team, exploring=ExploringConfig())
+def small_ensemble(**drift: Any) -> Auto:
+    ensemble = EnsembleConfig(learners="linear,additive", drift=DriftConfig(**drift))
+    return built(ensemble=ensemble, exploring=ExplorationConfig())
 
 
-def test_a_change_is_noticed_old_slates_are_forgotten_and_the_new_world_is_learned() -> None:
-    policy, stubborn = small_team(), small_team(threshold=None)
+def test_a_change_is_detected_and_old_slates_are_forgotten() -> None:
+    policy, stubborn = small_ensemble(), small_ensemble(threshold=None)
     for one in (policy, stubborn):
         assert played(one, range(1, 101), 1) > 0.7
     assert policy.restarts == 0
     late, still = played(policy, range(101, 161), -1), played(stubborn, range(101, 161), -1)
     assert policy.restarts == policy.explain().restarts == 1
     assert stubborn.restarts == 0
-    assert policy.team is not None
-    assert 55 <= policy.team.plays.slates <= 65
+    assert policy.ensemble is not None
+    assert 55 <= policy.ensemble.plays.slates <= 65
     assert late > 0.7 > 0.5 > still
 
 
-def judged(policy: Auto, patch: pytest.MonkeyPatch) -> list[tuple[Team, float]]:
-    """Every team told again from now on, and by how much it foresaw the later half of its slates better."""
-    seen: list[tuple[Team, float]] = []
+def judged(policy: Auto, patch: pytest.MonkeyPatch) -> list[tuple[Ensemble, float]]:
+    """Every refit from now on, and by how much it predicted the later half of its slates better."""
+    seen: list[tuple[Ensemble, float]] = []
 
-    def watched(team: Team, slates: int, seed: int, generation: int) -> Team:
-        fresh = retold(team, slates, seed, generation)
+    def watched(ensemble: Ensemble, slates: int, seed: int, generation: int) -> Ensemble:
+        fresh = refit_on_recent(ensemble, slates, seed, generation)
         later = max(1, slates // 2)
-        seen.append((fresh, fresh.foresaw(later) - team.foresaw(later)))
+        seen.append((fresh, fresh.recent_log_likelihood(later) - ensemble.recent_log_likelihood(later)))
         assert fresh.plays.slates == slates
         assert (seed, generation) == (policy.seed, policy.restarts + 1)
         return fresh
 
-    patch.setattr(auto, "retold", watched)
+    patch.setattr(auto_policy, "refit_on_recent", watched)
     return seen
 
 
-def test_a_change_counts_only_if_a_fresh_team_foresaw_the_rewards_better(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same switch of the world, and only how much better a fresh team must be differs."""
-    policy, doubtful = small_team(), small_team(gain=1e9)
+def test_a_change_counts_only_if_a_refit_predicts_the_rewards_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same change, and only how much better a refit must be differs."""
+    policy, doubtful = small_ensemble(), small_ensemble(gain=1e9)
     for one in (policy, doubtful):
         played(one, range(1, 101), 1)
     seen = judged(policy, monkeypatch)
     played(policy, range(101, 161), -1)
     assert policy.restarts == 1
-    assert policy.team is next(fresh for fresh, better in seen if better > 5.0)
-    assert all(better <= 5.0 for fresh, better in seen if fresh is not policy.team)
+    assert policy.ensemble is next(fresh for fresh, better in seen if better > 5.0)
+    assert all(better <= 5.0 for fresh, better in seen if fresh is not policy.ensemble)
     monkeypatch.undo()
     played(doubtful, range(101, 161), -1)
     assert doubtful.restarts == 0
-    assert doubtful.team is not None
-    assert doubtful.team.plays.slates == 160
-    assert int(doubtful.team.surprise.state_dict()["quiet_until"]) > 100  # it was told, and dismissed it
+    assert doubtful.ensemble is not None
+    assert doubtful.ensemble.plays.slates == 160
+    assert int(doubtful.ensemble.change_test.state_dict()["quiet_until"]) > 100  # there was an alarm, judged false
 
 
-def test_a_false_alarm_is_dismissed_and_nothing_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that nearly always rings, in a world that stays."""
+def test_after_a_false_alarm_nothing_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that nearly always raises an alarm, without a change."""
     jumpy = {"window": 6, "keep": 6, "shortest": 3, "threshold": 0.01}
-    policy, credulous = small_team(**jumpy), small_team(**jumpy, gain=-1e9)
+    policy, credulous = small_ensemble(**jumpy), small_ensemble(**jumpy, gain=-1e9)
     seen = judged(policy, monkeypatch)
     played(policy, range(1, 81), 1)
-    assert 1 < len(seen) < 80 / 6  # rung, and silent for a window each time
+    assert 1 < len(seen) < 80 / 6  # alarms, each followed by a quiet window
     assert max(better for _, better in seen) <= 5.0
     assert policy.restarts == 0
-    assert policy.team is not None
-    assert policy.team.plays.slates == 80
+    assert policy.ensemble is not None
+    assert policy.ensemble.plays.slates == 80
     monkeypatch.undo()
     played(credulous, range(1, 81), 1)
     assert credulous.restarts > 0
 
 
-def test_nothing_is_forgotten_in_a_world_that_stays() -> None:
-    policy = small_team()
+def test_nothing_is_forgotten_without_a_change() -> None:
+    policy = small_ensemble()
     played(policy, range(1, 251), 1)
     assert policy.restarts == 0
-    assert policy.team is not None
-    assert policy.team.plays.slates == 250
+    assert policy.ensemble is not None
+    assert policy.ensemble.plays.slates == 250
 
 
 def test_a_policy_saved_after_a_restart_continues_alike() -> None:
-    policy, again = small_team(), small_team()
+    policy, again = small_ensemble(), small_ensemble()
     played(policy, range(1, 91), 1)
     played(policy, range(91, 121), -1)
     assert policy.restarts == 1
@@ -413,7 +418,7 @@ def test_a_policy_saved_after_a_restart_continues_alike() -> None:
     assert same_state(snapshot(policy), snapshot(again))
 
 
-# --- arms in clusters -----------------------------------------------------------------------------------------
+# --- arms in clusters ------------------------------------------------------------------------------------------
 
 PER_CLUSTER, CENTRES = 15, 4
 LEVELS = torch.tensor([0.6, 0.55, 0.5, 0.45], dtype=torch.float64)  # of the clusters' arms
@@ -427,14 +432,14 @@ def clustered_round(t: int) -> Round:
 
 
 def gathered(seed: int = 2, **changes: Any) -> Auto:
-    """A policy with its places found already: to look for them costs seconds."""
-    config = AutoConfig(**{"team": TeamConfig(learners="linear,local"), **changes})
+    """A policy with its clusters set: the search takes seconds."""
+    config = AutoConfig(**{"ensemble": EnsembleConfig(learners="linear,local"), **changes})
     policy, first = Auto(config, DIM, K + 1, seed), clustered_round(1)
     blocks = FeatureBlocks.of(config.blocks, first)
     assert blocks is not None
     x = blocks.scaled(first.contexts)
-    places = Places(torch.stack([x[c::CENTRES].mean(0) for c in range(CENTRES)]), 0.1)
-    policy.team = Team(config.team, replace(blocks, places=places), K + 1, seed)
+    clusters = ContextClusters(torch.stack([x[c::CENTRES].mean(0) for c in range(CENTRES)]), 0.1)
+    policy.ensemble = Ensemble(config.ensemble, replace(blocks, clusters=clusters), K + 1, seed)
     return policy
 
 
@@ -442,8 +447,8 @@ def paid(slate: Slate, t: int, coverage: bool) -> Feedback:
     """A slate pays the share of clusters with a rewarded arm, or of rewarded arms."""
     labels = slate.positions % CENTRES
     hits = torch.from_numpy(stream(7, "test hits", t).random(K + 1)) < LEVELS[labels]
-    worth = len(torch.unique(labels[hits])) if coverage else int(hits.sum())
-    return Feedback(hits.double(), torch.tensor(worth / (K + 1), dtype=torch.float64))
+    value = len(torch.unique(labels[hits])) if coverage else int(hits.sum())
+    return Feedback(hits.double(), torch.tensor(value / (K + 1), dtype=torch.float64))
 
 
 def rewarded(policy: Auto, rounds: range, coverage: bool) -> list[list[int]]:
@@ -458,33 +463,35 @@ def rewarded(policy: Auto, rounds: range, coverage: bool) -> list[list[int]]:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_slate_spreads_over_clusters_where_that_pays_and_else_is_the_top(seed: int) -> None:
     """No cluster is so good that slates hardly ever mix: such slates cannot tell what spreading pays."""
-    spread, counted = gathered(seed, claims=0), gathered(seed, claims=0)
+    spread, counted = gathered(seed, optimistic_slots=0), gathered(seed, optimistic_slots=0)
     assert spread.explain().steps is None
     rewarded(spread, range(1, 121), coverage=True)
     rewarded(counted, range(1, 121), coverage=False)
     for one in (spread, counted):
         one.config = replace(one.config, exploring=GREEDY)
-    told, plain = spread.explain(), counted.explain()
-    assert told.clusters == plain.clusters == CENTRES
+    explanation, plain = spread.explain(), counted.explain()
+    assert explanation.clusters == plain.clusters == CENTRES
     assert plain.steps is None
-    assert told.steps is not None
-    assert told.steps[0] == 1.0
-    assert sorted(told.steps, reverse=True) == list(told.steps)
-    assert told.steps[-1] < 0.3
+    assert explanation.steps is not None
+    assert explanation.steps[0] == 1.0
+    assert sorted(explanation.steps, reverse=True) == list(explanation.steps)
+    assert explanation.steps[-1] < 0.3
     for t in range(121, 126):
         round = clustered_round(t)
         assert sorted(p % CENTRES for p in spread.select(round).positions.tolist()) == list(range(CENTRES))
-        assert counted.team is not None
-        features = counted.team.blocks.read(round.contexts)
-        weights = torch.exp(counted.team.log_weights)
-        learners = counted.team.learners.values()
+        assert counted.ensemble is not None
+        features = counted.ensemble.blocks.read(round.contexts)
+        weights = torch.exp(counted.ensemble.log_weights)
+        learners = counted.ensemble.learners.values()
         scores = weights @ torch.stack([learner.scores(features, t)[0] for learner in learners])
         expected = top(scores, round.arm_ids, K + 1)
         assert counted.select(round).positions.tolist() == expected.tolist()
 
 
 def test_clusters_are_found_by_the_first_round_and_explained() -> None:
-    config = AutoConfig(team=TeamConfig(learners="linear,local"), blocks=BlocksConfig(most_clusters=5, fewest_arms=60))
+    config = AutoConfig(
+        ensemble=EnsembleConfig(learners="linear,local"), blocks=BlocksConfig(most_clusters=5, fewest_arms=60)
+    )
     policy = Auto(config, DIM, K + 1, 2)
     assert (policy.explain().clusters, policy.explain().steps) == (None, None)
     policy.update(clustered_round(1), slate_of(0, 1, 2, 3), feedback([1.0, 0.0, 1.0, 0.0], 0.5))
@@ -499,7 +506,7 @@ def test_clusters_are_found_by_the_first_round_and_explained() -> None:
 def test_a_saved_policy_that_knows_clusters_plays_on_alike(tmp_path: Path) -> None:
     policy = gathered()
     rewarded(policy, range(1, 61), coverage=True)
-    assert policy.explain().steps is not None  # what slates are worth must be saved as well
+    assert policy.explain().steps is not None  # marginal gains must be saved as well
     policy.save(tmp_path / "saved")
     again = load_policy(tmp_path / "saved")
     assert isinstance(again, Auto)
@@ -508,7 +515,7 @@ def test_a_saved_policy_that_knows_clusters_plays_on_alike(tmp_path: Path) -> No
     assert same_state(snapshot(policy), snapshot(again))
 
 
-# --- manners --------------------------------------------------------------------------------------------------
+# --- errors and explanations -----------------------------------------------------------------------------------
 
 
 def test_rewards_that_are_no_chances_are_refused_and_change_nothing() -> None:
@@ -521,40 +528,40 @@ def test_rewards_that_are_no_chances_are_refused_and_change_nothing() -> None:
     assert same_state(before, snapshot(policy))
 
 
-def test_it_says_who_leads_and_why() -> None:
+def test_it_explains_which_learner_leads() -> None:
     environment = small_environment()
     policy = built()
     assert (policy.explain().leader, policy.explain().weights) == (None, {})
     play(policy, environment, range(1, 12))
-    told = policy.explain()
-    assert told.leader is not None
-    assert min(told.gaps.values()) == 0.0
-    assert list(told.weights) == list(told.gaps)
-    assert sum(told.weights.values()) == pytest.approx(1.0)
-    assert told.weights[told.leader] == max(told.weights.values())
-    assert policy.team is not None
-    assert list(told.weights.values()) == pytest.approx(policy.team.log_weights.exp().tolist())
-    assert list(told.gaps) == [name for name in policy.config.team.learners.split(",") if name != "local"]
-    assert set(told.noise) == {"linear", "quadratic"}
-    assert (told.masked, told.exploring, policy.failed_trainings) == (True, 0.0, 0)
-    assert (told.clusters, told.steps) == (1, None)
+    explanation = policy.explain()
+    assert explanation.leader is not None
+    assert min(explanation.gaps.values()) == 0.0
+    assert list(explanation.weights) == list(explanation.gaps)
+    assert sum(explanation.weights.values()) == pytest.approx(1.0)
+    assert explanation.weights[explanation.leader] == max(explanation.weights.values())
+    assert policy.ensemble is not None
+    assert list(explanation.weights.values()) == pytest.approx(policy.ensemble.log_weights.exp().tolist())
+    assert list(explanation.gaps) == [name for name in policy.config.ensemble.learners.split(",") if name != "local"]
+    assert set(explanation.noise) == {"linear", "quadratic"}
+    assert (explanation.masked, explanation.exploring, policy.failed_trainings) == (True, 0.0, 0)
+    assert (explanation.clusters, explanation.steps) == (1, None)
 
 
-@pytest.mark.parametrize(("preset", "learners"), [("linear", ["linear"]), ("prototype", ["linear", "waves", "net"])])
+@pytest.mark.parametrize(("preset", "learners"), [("linear", ["linear"]), ("prototype", ["linear", "fourier", "net"])])
 def test_presets_play_without_exploring(preset: str, learners: list[str]) -> None:
     environment = small_environment()
     policy: Any = build_policy("auto", environment=environment, preset=preset, seed=1)
     slates = play(policy, environment, range(1, 12))
     assert all(len(set(slate)) == K for slate in slates)
-    told = policy.explain()
-    assert list(told.gaps) == learners
-    assert (told.exploring, told.restarts) == (0.0, 0)
+    explanation = policy.explain()
+    assert list(explanation.gaps) == learners
+    assert (explanation.exploring, explanation.restarts) == (0.0, 0)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0}, {"claims": -1},
+        {"combine": "best"}, {"penalty": -1.0}, {"temperature": 0.0}, {"optimistic_slots": -1},
     ],
 )  # fmt: skip
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
@@ -567,4 +574,4 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
 )
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
-        ExploringConfig(**change)
+        ExplorationConfig(**change)

@@ -1,4 +1,4 @@
-"""Learners on feature blocks: what they find out, and that a state brings them back."""
+"""Learners on feature blocks: what they fit, and that a state brings them back."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from small_problems import random_round
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Places
+from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
 from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
 from neuclust.policies.auto.learners.block_regression import PRIOR, BlockRegression, BlockRegressionConfig
 from neuclust.policies.auto.learners.catalogue import (
     LEARNERS,
     LearnersConfig,
-    NetLearnerConfig,
+    checked_names,
     fitting_learners,
-    learner_names,
 )
+from neuclust.policies.auto.learners.net_regression import NetLearnerConfig
 from neuclust.policies.auto.plays import Plays
 from neuclust.randomness import stream
 
@@ -35,7 +35,7 @@ def blocks(limit: int = 40) -> FeatureBlocks:
 
 def gathered() -> FeatureBlocks:
     """As if contexts formed three clusters."""
-    return replace(blocks(), places=Places(torch.eye(D, dtype=torch.float64), 0.5))
+    return replace(blocks(), clusters=ContextClusters(torch.eye(D, dtype=torch.float64), 0.5))
 
 
 def chance(z: Tensor) -> Tensor:
@@ -77,7 +77,7 @@ def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
 def test_evidence_steps_find_the_noise_and_shrink_blocks_that_do_not_matter() -> None:
     learner = BlockRegression.leading(BlockRegressionConfig(), blocks(), "crosses", bonus=0.0)
     taught(learner, 200, noise=0.05)
-    constant, average, squares, crosses = learner.layout.variances.tolist()
+    constant, average, squares, crosses = learner.prior.variances.tolist()
     assert learner.belief.noise_variance == pytest.approx(0.05, rel=0.15)
     assert constant == PRIOR["constant"]  # never tuned
     assert average > 5 * max(squares, crosses)
@@ -148,37 +148,35 @@ def test_plays_keep_equal_contexts_once_and_remember_slates() -> None:
 
 
 def test_names_are_checked_and_copies_left_out() -> None:
-    assert learner_names("net, linear") == ("net", "linear")
+    assert checked_names("net, linear") == "net,linear"
     for wrong in ("", "linear,linear", "linear,magic"):
         with pytest.raises(ConfigError, match="expected some of linear"):
-            learner_names(wrong)
-    names = ("linear", "logistic", "additive")
-    assert fitting_learners(names, blocks()) == list(names)
-    assert fitting_learners(names, blocks(limit=2)) == ["linear", "additive"]
-    assert fitting_learners(names[:2], blocks(limit=2)) == ["linear", "logistic"]
+            checked_names(wrong)
+    assert fitting_learners("linear,logistic,additive", blocks()) == ["linear", "logistic", "additive"]
+    assert fitting_learners("linear,logistic,additive", blocks(limit=2)) == ["linear", "additive"]
+    assert fitting_learners("linear,logistic", blocks(limit=2)) == ["linear", "logistic"]
 
 
 def test_directions_are_looked_for_where_products_are_read() -> None:
-    names = ("additive", "index", "logistic")
-    assert fitting_learners(names, blocks()) == list(names)
-    assert fitting_learners(names, blocks(limit=2)) == ["additive"]
-    assert fitting_learners(names[1:], blocks(limit=2)) == ["logistic"]
-    assert fitting_learners(("index",), blocks(limit=2)) == ["linear"]
+    assert fitting_learners("additive,index,logistic", blocks()) == ["additive", "index", "logistic"]
+    assert fitting_learners("additive,index,logistic", blocks(limit=2)) == ["additive"]
+    assert fitting_learners("index,logistic", blocks(limit=2)) == ["logistic"]
+    assert fitting_learners("index", blocks(limit=2)) == ["linear"]
 
 
 def test_nothing_is_local_without_clusters() -> None:
-    assert fitting_learners(("additive", "local", "net"), gathered()) == ["additive", "local", "net"]
-    assert fitting_learners(("additive", "local", "net"), blocks()) == ["additive", "net"]
-    assert fitting_learners(("local",), gathered()) == ["local"]
-    assert fitting_learners(("local",), blocks()) == ["linear"]
+    assert fitting_learners("additive,local,net", gathered()) == ["additive", "local", "net"]
+    assert fitting_learners("additive,local,net", blocks()) == ["additive", "net"]
+    assert fitting_learners("local", gathered()) == ["local"]
+    assert fitting_learners("local", blocks()) == ["linear"]
 
 
 def test_bonuses_are_those_of_the_options() -> None:
-    options = LearnersConfig(linear_bonus=0.3, local_bonus=0.5, waves_bonus=0.7)
+    options = LearnersConfig(linear_bonus=0.3, local_bonus=0.5, fourier_bonus=0.7)
     features = blocks().read(random_round(99, 20, D, K).profiles)
-    for name, bonus in (("linear", 0.3), ("local", 0.5), ("waves", 0.7)):
+    for name, bonus in (("linear", 0.3), ("local", 0.5), ("fourier", 0.7)):
         given = LEARNERS[name](options, gathered(), 3, "test")
-        single = LEARNERS[name](LearnersConfig(linear_bonus=1, local_bonus=1, waves_bonus=1), gathered(), 3, "test")
+        single = LEARNERS[name](LearnersConfig(linear_bonus=1, local_bonus=1, fourier_bonus=1), gathered(), 3, "test")
         taught(given, 5)
         taught(single, 5)
         scores, means = given.scores(features, 1)
@@ -187,16 +185,16 @@ def test_bonuses_are_those_of_the_options() -> None:
         assert float((ones - means).min()) > 0
 
 
-def test_waves_learn_what_no_line_tells() -> None:
-    """The product of two features, which a linear learner cannot know."""
+def test_fourier_features_learn_what_a_linear_model_cannot() -> None:
+    """The product of two features, which a linear learner cannot fit."""
     z = random_round(99, 300, D, K).profiles
     parted = {}
-    for name in ("waves", "linear"):
+    for name in ("fourier", "linear"):
         learner = LEARNERS[name](LearnersConfig(), blocks(), 0, "test")
         taught(learner, 150)
         means = learner.means(blocks().read(z))
         parted[name] = float(means[chance(z) > 0.5].mean() - means[chance(z) < 0.5].mean())
-    assert parted["waves"] > 0.3
+    assert parted["fourier"] > 0.3
     assert parted["linear"] < 0.1
 
 
@@ -212,7 +210,7 @@ def test_waves_learn_what_no_line_tells() -> None:
         (NetLearnerConfig, {"width": 0}),
         (LearnersConfig, {"linear_bonus": -0.1}),
         (LearnersConfig, {"local_bonus": -0.1}),
-        (LearnersConfig, {"waves_bonus": float("nan")}),
+        (LearnersConfig, {"fourier_bonus": float("nan")}),
     ],
 )
 def test_impossible_settings_are_refused(kind: type, change: dict[str, Any]) -> None:

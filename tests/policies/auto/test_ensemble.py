@@ -1,4 +1,4 @@
-"""The team: who begins ahead, what counts as evidence, and what a team that was told again knows."""
+"""The ensemble: priors, evidence, weights by fixed share, and refits on recent slates."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from small_problems import random_round, same_state
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.policies.auto.ensemble import Team, TeamConfig, retold
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Places
-from neuclust.policies.auto.learners.catalogue import LearnersConfig, NetLearnerConfig
+from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig, refit_on_recent
+from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
+from neuclust.policies.auto.learners.catalogue import LearnersConfig
+from neuclust.policies.auto.learners.net_regression import NetLearnerConfig
 from neuclust.randomness import stream
 
 D, K = 3, 4
 QUICK = LearnersConfig(net=NetLearnerConfig(width=4, steps=5))
 
 
-def blocks(places: bool = True) -> FeatureBlocks:
+def blocks(clusters: bool = True) -> FeatureBlocks:
     found = FeatureBlocks.of(BlocksConfig(), random_round(1, 50, D, K))
     assert found is not None
     corners = torch.eye(D, dtype=torch.float64)
-    return replace(found, places=Places(corners, 0.5)) if places else found
+    return replace(found, clusters=ContextClusters(corners, 0.5)) if clusters else found
 
 
-def team(learners: str = "linear,local,additive", seed: int = 2, generation: int = 0, **changes: Any) -> Team:
-    return Team(TeamConfig(learners=learners, options=QUICK, **changes), blocks(), K, seed, generation)
+def ensemble(learners: str = "linear,local,additive", seed: int = 2, generation: int = 0, **changes: Any) -> Ensemble:
+    return Ensemble(EnsembleConfig(learners=learners, options=QUICK, **changes), blocks(), K, seed, generation)
 
 
 def slate(t: int) -> tuple[Tensor, Tensor]:
@@ -38,14 +39,14 @@ def slate(t: int) -> tuple[Tensor, Tensor]:
     return z, (torch.from_numpy(stream(1, "test rewards", t).random(K)) < z[:, 0]).double()
 
 
-def fed(one: Team, slates: range) -> Team:
+def fitted(one: Ensemble, slates: range) -> Ensemble:
     for t in slates:
-        one.absorb(*slate(t))
+        one.update(*slate(t))
     return one
 
 
-def chances(one: Team, z: Tensor) -> Tensor:
-    """What every learner expects of contexts, never surer than 3 %, (M, K)."""
+def chances(one: Ensemble, z: Tensor) -> Tensor:
+    """Every learner's predictions, clipped to [0.03, 0.97], (M, K)."""
     features = one.blocks.read(z)
     return torch.stack([learner.means(features) for learner in one.learners.values()]).clamp(0.03, 0.97)
 
@@ -54,161 +55,165 @@ def likelihood(p: Tensor, r: Tensor) -> Tensor:
     return (r * p.log() + (1 - r) * (1 - p).log()).sum(-1)
 
 
-def test_level_and_lift_by_hand() -> None:
-    one = team("linear")
+def test_mean_reward_and_lift_by_hand() -> None:
+    one = ensemble("linear")
     z = slate(1)[0]
-    assert one.level == 0.7
+    assert one.mean_reward == 0.7
     assert one.lift == pytest.approx(0.7 - 0.2)
     rewards = torch.tensor([1.0, 0.0, 1.0, 1.0], dtype=torch.float64)
-    one.absorb(z, rewards, torch.tensor([False, False, True, True]))
-    assert one.level == pytest.approx(0.7 + 0.2 * (2 / 4) * (0.5 - 0.7))
+    one.update(z, rewards, torch.tensor([False, False, True, True]))
+    assert one.mean_reward == pytest.approx(0.7 + 0.2 * (2 / 4) * (0.5 - 0.7))
     assert one.lift == pytest.approx(0.68 - (0.2 + 2.0) / 3)
-    one.absorb(z, 0 * rewards, torch.ones(4, dtype=torch.bool))  # nobody chose: the level stays
-    assert one.level == pytest.approx(0.68)
+    one.update(z, 0 * rewards, torch.ones(4, dtype=torch.bool))  # none was chosen by score: the average stays
+    assert one.mean_reward == pytest.approx(0.68)
     assert one.lift == pytest.approx(0.68 - 2.2 / 7)
-    one.absorb(z[:3], rewards[:3])  # all were chosen
-    assert one.level == pytest.approx(0.68 + 0.2 * (2 / 3 - 0.68))
-    assert one.lift == pytest.approx(one.level - 2.2 / 7)
+    one.update(z[:3], rewards[:3])  # all were chosen by score
+    assert one.mean_reward == pytest.approx(0.68 + 0.2 * (2 / 3 - 0.68))
+    assert one.lift == pytest.approx(one.mean_reward - 2.2 / 7)
 
 
-def test_the_first_learner_and_local_begin_ahead() -> None:
-    assert team("additive,linear,local", prior=4.0).evidence.tolist() == [4.0, 0.0, 4.0]
-    without = Team(TeamConfig(learners="local,additive,linear", prior=4.0), blocks(places=False), K)
+def test_the_first_learner_and_local_have_the_prior() -> None:
+    assert ensemble("additive,linear,local", prior=4.0).evidence.tolist() == [4.0, 0.0, 4.0]
+    without = Ensemble(EnsembleConfig(learners="local,additive,linear", prior=4.0), blocks(clusters=False), K)
     assert list(without.learners) == ["additive", "linear"]
     assert without.evidence.tolist() == [4.0, 0.0]
 
 
-def test_the_default_team_reads_directions_where_products_are_read() -> None:
+def test_the_default_ensemble_has_index_where_there_are_products() -> None:
     many = FeatureBlocks.of(BlocksConfig(), random_round(1, 50, 41, K))  # 40 features are the most with products
     assert many is not None
-    assert "index" in Team(TeamConfig(options=QUICK), blocks(), K).learners
-    assert "index" not in Team(TeamConfig(options=QUICK), many, K).learners
+    assert "index" in Ensemble(EnsembleConfig(options=QUICK), blocks(), K).learners
+    assert "index" not in Ensemble(EnsembleConfig(options=QUICK), many, K).learners
 
 
 @pytest.mark.parametrize("settling", [0, 3])
-def test_evidence_is_what_was_foreseen_after_settling(settling: int) -> None:
-    one = team(settling=settling, switching=0.0)
+def test_evidence_is_the_log_likelihood_after_settling(settling: int) -> None:
+    one = ensemble(settling=settling, switching=0.0)
     expected = torch.tensor([5.0, 5.0, 0.0], dtype=torch.float64)
     for t in range(1, 9):
         z, rewards = slate(t)
         if t > settling:
             expected = expected + likelihood(chances(one, z), rewards)
-        one.absorb(z, rewards)
+        one.update(z, rewards)
         torch.testing.assert_close(one.evidence, expected)
     assert one.leader == list(one.learners)[int(expected.argmax())]
     torch.testing.assert_close(one.gaps, expected.max() - expected)
 
 
 @pytest.mark.parametrize("switching", [0.0, 1.0])
-def test_what_the_team_foresaw_is_its_weighted_prediction_of_the_latest_slates(switching: float) -> None:
-    one, foreseen = team(prior=1.0, switching=switching), []
+def test_the_recent_log_likelihood_is_that_of_weighted_predictions(switching: float) -> None:
+    one, predicted = ensemble(prior=1.0, switching=switching), []
     for t in range(1, 13):
         z, rewards = slate(t)
         weights = torch.exp(one.evidence) / torch.exp(one.evidence).sum() if switching == 0 else one.log_weights.exp()
-        foreseen.append(float(likelihood(weights @ chances(one, z), rewards)))
-        one.absorb(z, rewards)
+        predicted.append(float(likelihood(weights @ chances(one, z), rewards)))
+        one.update(z, rewards)
     for slates in (1, 5, 12, 50):
-        assert one.foresaw(slates) == pytest.approx(sum(foreseen[-slates:]))
+        assert one.recent_log_likelihood(slates) == pytest.approx(sum(predicted[-slates:]))
 
 
 @pytest.mark.parametrize("settling", [0, 3])
 @pytest.mark.parametrize("switching", [0.0, 0.4, 1.0, 30.0])
-def test_weights_follow_the_switch_after_settling(settling: int, switching: float) -> None:
+def test_weights_follow_fixed_share_after_settling(settling: int, switching: float) -> None:
     """v ← (1 − α) v' + α v_0 with α = min(½, switching / t), v' ∝ v exp(log-likelihood), for t > settling."""
-    one = team(prior=1.5, settling=settling, switching=switching)
+    one = ensemble(prior=1.5, settling=settling, switching=switching)
     ahead = [math.exp(1.5), math.exp(1.5), 1.0]
     begun = [weight / sum(ahead) for weight in ahead]
     expected = begun
     for t in range(1, 13):
         z, rewards = slate(t)
         if t > settling:
-            foreseen = likelihood(chances(one, z), rewards).tolist()
+            predicted = likelihood(chances(one, z), rewards).tolist()
             share = min(0.5, switching / t)
-            judged = [weight * math.exp(ell) for weight, ell in zip(expected, foreseen, strict=True)]
+            judged = [weight * math.exp(ell) for weight, ell in zip(expected, predicted, strict=True)]
             expected = [
                 (1 - share) * weight / sum(judged) + share * first for weight, first in zip(judged, begun, strict=True)
             ]
-        one.absorb(z, rewards)
+        one.update(z, rewards)
         assert one.log_weights.exp().tolist() == pytest.approx(expected, rel=1e-9)
     softmax = torch.softmax(one.evidence, 0)
     assert torch.allclose(one.log_weights.exp(), softmax) == (switching == 0.0)
 
 
-def test_without_the_switch_weights_too_small_for_a_number_are_kept() -> None:
-    one = team(switching=0.0)
+def test_without_fixed_share_weights_that_underflow_keep_their_logarithm() -> None:
+    one = ensemble(switching=0.0)
     one.evidence = torch.tensor([2000.0, 0.0, 0.0], dtype=torch.float64)  # after very many slates
     one.log_weights = torch.log_softmax(one.evidence, 0)
-    fed(one, range(1, 9))
+    fitted(one, range(1, 9))
     assert bool(torch.isfinite(one.log_weights).all())
     torch.testing.assert_close(one.log_weights, torch.log_softmax(one.evidence, 0))
 
 
 @pytest.mark.parametrize("prior", [-1.0, 2000.0, float("nan")])
-def test_a_head_start_nobody_could_make_up_for_is_refused(prior: float) -> None:
+def test_a_prior_too_large_to_be_overcome_is_refused(prior: float) -> None:
     with pytest.raises(ConfigError, match=r"from 0 to 100|expected a finite number"):
-        TeamConfig(prior=prior)
+        EnsembleConfig(prior=prior)
 
 
-def test_the_leader_has_the_largest_weight_whoever_has_the_most_evidence() -> None:
-    one = team()
+def test_the_leader_has_the_largest_weight_not_the_most_evidence() -> None:
+    one = ensemble()
     one.evidence = torch.tensor([3.0, 9.0, 1.0], dtype=torch.float64)
     one.log_weights = torch.log(torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64))
     assert one.leader == "additive"
     assert one.gaps.tolist() == [6.0, 0.0, 8.0]
 
 
-def test_losses_are_of_what_was_foreseen_whoever_began_ahead() -> None:
-    one, earned = team(prior=7.0, settling=0), torch.zeros(3, dtype=torch.float64)
-    assert one.losses.tolist() == [0.0, 0.0, 0.0]
+def test_lost_evidence_leaves_priors_out() -> None:
+    one, earned = ensemble(prior=7.0, settling=0), torch.zeros(3, dtype=torch.float64)
+    assert one.lost_evidence.tolist() == [0.0, 0.0, 0.0]
     for t in range(1, 7):
         z, rewards = slate(t)
         earned = earned + likelihood(chances(one, z), rewards)
-        one.absorb(z, rewards)
-    torch.testing.assert_close(one.losses, earned.max() - earned)
-    assert float((one.losses - one.gaps).abs().max()) > 1.0  # a prior stands between them
-    again = team(prior=7.0, settling=0)
+        one.update(z, rewards)
+    torch.testing.assert_close(one.lost_evidence, earned.max() - earned)
+    assert float((one.lost_evidence - one.gaps).abs().max()) > 1.0  # a prior stands between them
+    again = ensemble(prior=7.0, settling=0)
     again.load_state_dict(one.state_dict())
-    assert torch.equal(again.losses, one.losses)
+    assert torch.equal(again.lost_evidence, one.lost_evidence)
 
 
-def test_the_leader_alone_is_tested_for_surprise() -> None:
-    one = fed(team(prior=1.0), range(1, 9))
+def test_the_leaders_predictions_alone_are_tested_for_change() -> None:
+    one = fitted(ensemble(prior=1.0), range(1, 9))
     one.log_weights = torch.log(torch.tensor([0.3, 0.1, 0.6], dtype=torch.float64))
     one.evidence = torch.tensor([5.0, 0.0, 1.0], dtype=torch.float64)  # another has the most evidence
     z, rewards = slate(9)
     p = chances(one, z)[2]
     excess = float((-(rewards - p) * torch.log(p / (1 - p))).sum())
-    one.absorb(z, rewards)
-    assert float(one.surprise.state_dict()["excess"][-1]) == pytest.approx(excess)
+    one.update(z, rewards)
+    assert float(one.change_test.state_dict()["excess"][-1]) == pytest.approx(excess)
 
 
-def test_a_team_told_again_is_a_fresh_one_that_saw_the_latest_slates_alone() -> None:
-    old = fed(team("linear,local,net"), range(1, 11))
+def test_a_refit_is_a_fresh_ensemble_of_the_latest_slates_alone() -> None:
+    old = fitted(ensemble("linear,local,net"), range(1, 11))
     z, rewards = slate(11)
-    old.absorb(z, rewards, torch.tensor([True, False, False, True]))  # of which a retold team hears no word
-    expected = fed(team("linear,local,net", generation=3), range(7, 12))
-    again = retold(old, 5, seed=2, generation=3)
+    old.update(z, rewards, torch.tensor([True, False, False, True]))  # marks that a refit ignores
+    expected = fitted(ensemble("linear,local,net", generation=3), range(7, 12))
+    again = refit_on_recent(old, 5, seed=2, generation=3)
     assert same_state(again.state_dict(), expected.state_dict())
     assert again.plays.slates == 5
-    other = retold(old, 5, seed=2, generation=4)
-    assert not same_state(again.state_dict(), other.state_dict())  # nets begin elsewhere
-    assert retold(old, 99, seed=2, generation=3).plays.slates == 11
+    other = refit_on_recent(old, 5, seed=2, generation=4)
+    assert not same_state(again.state_dict(), other.state_dict())  # other random starts
+    assert refit_on_recent(old, 99, seed=2, generation=3).plays.slates == 11
 
 
-def test_a_state_brings_a_team_back_and_both_continue_alike() -> None:
+def test_a_state_brings_an_ensemble_back_and_both_continue_alike() -> None:
     names = "linear,local,additive,net,index"
-    one, again = fed(team(names), range(1, 13)), team(names)
-    one.absorb(*slate(13), torch.tensor([True, False, False, False]))
+    one, again = fitted(ensemble(names), range(1, 13)), ensemble(names)
+    one.update(*slate(13), torch.tensor([True, False, False, False]))
     again.load_state_dict({name: tensor.clone() for name, tensor in one.state_dict().items()})
     assert same_state(one.state_dict(), again.state_dict())
     features = one.blocks.read(random_round(99, 20, D, K).profiles)
     for _ in range(2):  # at once, and after more slates
         for mine, other in zip(one.learners.values(), again.learners.values(), strict=True):
             assert torch.equal(mine.scores(features, 20)[0], other.scores(features, 20)[0])
-        assert (one.lift, one.leader, one.foresaw(4)) == (again.lift, again.leader, again.foresaw(4))
+        assert (one.lift, one.leader, one.recent_log_likelihood(4)) == (
+            again.lift,
+            again.leader,
+            again.recent_log_likelihood(4),
+        )
         assert torch.equal(one.log_weights, again.log_weights)
         for same in (one, again):
-            fed(same, range(14, 20))
+            fitted(same, range(14, 20))
     assert same_state(one.state_dict(), again.state_dict())
 
 
@@ -220,4 +225,4 @@ def test_a_state_brings_a_team_back_and_both_continue_alike() -> None:
 )  # fmt: skip
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
-        TeamConfig(**change)
+        EnsembleConfig(**change)

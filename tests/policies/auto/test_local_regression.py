@@ -1,4 +1,4 @@
-"""One regression a cluster against a naive reference, and where contexts gather."""
+"""One regression per cluster against a naive reference, and how clusters are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from small_problems import random_round, same_state
 from torch import Tensor
 
 from neuclust.core import Round
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Places, find_places
+from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, find_clusters
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
 from neuclust.policies.auto.learners.local_regression import LEVEL, TUNED_FROM, VARIANCES, LocalRegression
 from neuclust.policies.auto.plays import Plays
@@ -24,47 +24,49 @@ UNTUNED = BlockRegressionConfig(steps=0)
 
 
 def blocks() -> FeatureBlocks:
-    """Uniform contexts with four places in the corners."""
+    """Uniform contexts with four clusters in the corners."""
     found = FeatureBlocks.of(BlocksConfig(), random_round(1, 50, D, K))
     assert found is not None
-    return replace(found, places=Places(CORNERS / found.scale, 0.4))
+    return replace(found, clusters=ContextClusters(CORNERS / found.scale, 0.4))
 
 
 BLOCKS = blocks()
 
 
 def learner(config: BlockRegressionConfig = UNTUNED, bonus: float = 0.7) -> LocalRegression:
-    assert BLOCKS.places is not None
-    return LocalRegression(config, BLOCKS.places, bonus)
+    assert BLOCKS.clusters is not None
+    return LocalRegression(config, BLOCKS.clusters, bonus)
 
 
-def place_of(z: Tensor) -> list[int]:
+def cluster_of(z: Tensor) -> list[int]:
     """The nearest corner, by a loop."""
     return [min(range(C), key=lambda c: float(((row - CORNERS[c]) ** 2).sum())) for row in z]
 
 
 def by_hand(z: Tensor) -> np.ndarray:
     """[1, (x − centroid)/spread] of every context."""
-    rows = [[1.0, *((row - CORNERS[c]) / BLOCKS.scale / 0.4).tolist()] for row, c in zip(z, place_of(z), strict=True)]
+    rows = [[1.0, *((row - CORNERS[c]) / BLOCKS.scale / 0.4).tolist()] for row, c in zip(z, cluster_of(z), strict=True)]
     return np.array(rows)
 
 
 def naive(seen: Tensor, rewards: Tensor, z: Tensor, level: float = LEVEL) -> tuple[list[float], list[float]]:
-    """Means and widths of contexts z by a ridge regression of r − level a cluster."""
-    x, places, asked = by_hand(seen), np.array(place_of(seen)), by_hand(z)
+    """Means and widths of contexts z by a ridge regression of r − level per cluster."""
+    x, clusters, asked = by_hand(seen), np.array(cluster_of(seen)), by_hand(z)
     means, widths = [], []
-    for row, place in zip(asked, place_of(z), strict=True):
-        mine = x[places == place]
+    for row, cluster in zip(asked, cluster_of(z), strict=True):
+        mine = x[clusters == cluster]
         precision = mine.T @ mine / UNTUNED.noise + np.diag([1 / VARIANCES[0], *[1 / VARIANCES[1]] * D])
-        target = mine.T @ (rewards.numpy()[places == place] - level) / UNTUNED.noise
+        target = mine.T @ (rewards.numpy()[clusters == cluster] - level) / UNTUNED.noise
         means.append(level + row @ np.linalg.solve(precision, target))
         widths.append(float(np.sqrt(row @ np.linalg.solve(precision, row))))
     return means, widths
 
 
-def contexts(t: int, places: tuple[int, ...]) -> Tensor:
+def contexts(t: int, clusters: tuple[int, ...]) -> Tensor:
     """One context near each of these corners."""
-    return CORNERS[list(places)] + 0.2 * (torch.from_numpy(stream(3, "test near", t).random((len(places), D))) - 0.5)
+    return CORNERS[list(clusters)] + 0.2 * (
+        torch.from_numpy(stream(3, "test near", t).random((len(clusters), D))) - 0.5
+    )
 
 
 def taught(one: LocalRegression, slates: range, plays: Plays, reward: float | None = None) -> tuple[Tensor, Tensor]:
@@ -80,7 +82,7 @@ def taught(one: LocalRegression, slates: range, plays: Plays, reward: float | No
     return torch.cat(seen), torch.cat(got)
 
 
-def test_without_tuning_it_is_one_ridge_regression_a_cluster() -> None:
+def test_without_tuning_it_is_one_ridge_regression_per_cluster() -> None:
     one = learner()
     seen, rewards = taught(one, range(1, 16), Plays(BLOCKS, K))
     z = random_round(9, 40, D, K).profiles
@@ -92,7 +94,7 @@ def test_without_tuning_it_is_one_ridge_regression_a_cluster() -> None:
     torch.testing.assert_close(scores, means + 0.7 * widths)
 
 
-def test_a_cluster_nobody_played_has_the_level_and_the_full_width() -> None:
+def test_a_cluster_without_data_has_the_level_and_the_full_width() -> None:
     one = learner()
     taught(one, range(1, 16), Plays(BLOCKS, K))
     z = torch.cat([CORNERS[3:], contexts(50, (3,) * 5)])
@@ -105,7 +107,7 @@ def test_a_cluster_nobody_played_has_the_level_and_the_full_width() -> None:
     assert float(played[0] - played[1]) < 0.5 * 0.7 * VARIANCES[0] ** 0.5
 
 
-def test_the_level_is_the_clusters_mean_weighed_by_what_is_known_of_each() -> None:
+def test_the_level_is_the_clusters_mean_weighted_by_what_the_data_determines() -> None:
     one = learner(BlockRegressionConfig(steps=1))
     seen, rewards = taught(one, range(1, 2), Plays(BLOCKS, K), reward=0.9)
     ahead, widths = naive(seen, rewards, CORNERS)  # at a centroid x = [1, 0]: the cluster's own level and its width
@@ -130,7 +132,7 @@ def test_the_level_moves_towards_the_played_clusters() -> None:
     assert float(one.means(BLOCKS.read(CORNERS))[3]) == one.level  # the unplayed one follows
 
 
-def test_variances_and_noise_are_told_by_the_rewards_once_there_are_enough() -> None:
+def test_variances_and_noise_are_estimated_once_there_are_enough_rewards() -> None:
     one, plays = learner(BlockRegressionConfig()), Plays(BLOCKS, K)
     levels = torch.tensor([0.1, 0.5, 0.9, 0.3], dtype=torch.float64)
     for t in range(1, 201):
@@ -159,7 +161,7 @@ def test_a_state_brings_it_back_and_both_learn_on_alike() -> None:
         assert torch.equal(mine, other)
 
 
-# --- where contexts gather -------------------------------------------------------------------------------------
+# --- clusters of contexts --------------------------------------------------------------------------------------
 
 FEW = BlocksConfig(most_clusters=5, fewest_arms=48)  # fewer than usual: the search costs time
 
@@ -180,33 +182,33 @@ def sphere(n: int = 100) -> Tensor:
 
 def test_labels_are_the_nearest_centroids() -> None:
     z = random_round(9, 60, D, K).profiles
-    assert BLOCKS.places is not None
-    assert BLOCKS.places.labels(BLOCKS.scaled(z)).tolist() == place_of(z)
+    assert BLOCKS.clusters is not None
+    assert BLOCKS.clusters.labels(BLOCKS.scaled(z)).tolist() == cluster_of(z)
 
 
-def test_places_of_clustered_contexts_are_found_and_kept_in_a_state() -> None:
+def test_clusters_of_clustered_contexts_are_found_and_kept_in_a_state() -> None:
     found = FeatureBlocks.of(FEW, round_of(gathered()))
     assert found is not None
-    places = found.places
-    assert places is not None
+    clusters = found.clusters
+    assert clusters is not None
     x = found.scaled(gathered())
     means = torch.stack([x[c::C].mean(0) for c in range(C)])
-    order = torch.cdist(means, places.centroids).argmin(1)
-    torch.testing.assert_close(places.centroids[order], means)
-    assert places.labels(x).tolist() == order.repeat(12).tolist()
-    assert places.spread == pytest.approx(float((x - means.repeat(12, 1)).square().sum(1).mean().sqrt()))
+    order = torch.cdist(means, clusters.centroids).argmin(1)
+    torch.testing.assert_close(clusters.centroids[order], means)
+    assert clusters.labels(x).tolist() == order.repeat(12).tolist()
+    assert clusters.spread == pytest.approx(float((x - means.repeat(12, 1)).square().sum(1).mean().sqrt()))
     again = FeatureBlocks.from_state(FEW, D, found.state_dict())
-    assert again.places is not None
-    assert torch.equal(again.places.centroids, places.centroids)
-    assert again.places.spread == places.spread
-    assert torch.equal(again.places.labels(x), places.labels(x))
+    assert again.clusters is not None
+    assert torch.equal(again.clusters.centroids, clusters.centroids)
+    assert again.clusters.spread == clusters.spread
+    assert torch.equal(again.clusters.labels(x), clusters.labels(x))
 
 
-def test_there_are_no_places_on_a_sphere_under_a_mask_or_with_few_arms() -> None:
-    assert find_places(FEW, sphere()) is None
+def test_there_are_no_clusters_on_a_sphere_under_a_mask_or_with_few_arms() -> None:
+    assert find_clusters(FEW, sphere()) is None
     some = replace(FEW, fewest_arms=49)
     for round, config in ((round_of(gathered(), torch.ones(D).double()), FEW), (round_of(gathered()), some)):
         found = FeatureBlocks.of(config, round)
         assert found is not None
-        assert found.places is None
-        assert FeatureBlocks.from_state(config, D, found.state_dict()).places is None
+        assert found.clusters is None
+        assert FeatureBlocks.from_state(config, D, found.state_dict()).clusters is None

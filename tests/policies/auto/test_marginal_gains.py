@@ -1,4 +1,4 @@
-"""What rewarded arms of one group are worth together, against enumeration, naive fits and simulated worlds."""
+"""Marginal gains within groups, against enumeration, naive fits and simulated problems."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from torch import Tensor
 from neuclust.environments.structured import Cascade, DiminishingReturns
 from neuclust.errors import ConfigError, StateError
 from neuclust.policies.auto.marginal_gains import (
-    Account,
-    SlateWorth,
-    SlateWorthConfig,
-    advantage,
+    Fit,
+    MarginalGains,
+    MarginalGainsConfig,
     assemble_groups,
-    falling_fit,
+    evidence_gain,
     group_features,
+    non_increasing_fit,
 )
 from neuclust.randomness import stream
 
@@ -31,6 +31,10 @@ Pays = Callable[[Tensor, Tensor], float]  # labels (K,), arm rewards (K,)
 
 def counted(table: Callable[[int], float]) -> Pays:
     return lambda labels, rewards: table(round(float(rewards.sum())))
+
+
+def threshold(least: int) -> Pays:
+    return counted(lambda j: float(j >= least))
 
 
 def diminishing(size: int, discount: float) -> Pays:
@@ -50,16 +54,16 @@ def drawn_slate(rng: np.random.Generator, size: int, style: str, levels: np.ndar
     return torch.from_numpy(labels), torch.from_numpy((rng.random(size) < means).astype(np.float64))
 
 
-def taught(pays: Pays, size: int, style: str, seed: int, noise: float, slates: int) -> tuple[SlateWorth, list[int]]:
-    """What was learned, and after how many slates groups were believed to matter (looked at every ten)."""
+def taught(pays: Pays, size: int, style: str, seed: int, noise: float, slates: int) -> tuple[MarginalGains, list[int]]:
+    """What was learned, and after how many slates groups were found to matter (checked every ten)."""
     rng = stream(seed, f"test slate worth {style}")
-    worth, levels, believed = SlateWorth(SlateWorthConfig(), size), rng.uniform(0.1, 0.9, 6), []
+    gains, levels, found = MarginalGains(MarginalGainsConfig(), size), rng.uniform(0.1, 0.9, 6), []
     for t in range(1, slates + 1):
         labels, rewards = drawn_slate(rng, size, style, levels)
-        worth.observe(labels, rewards, pays(labels, rewards) + noise * float(rng.standard_normal()))
-        if t % 10 == 0 and worth.steps is not None:
-            believed.append(t)
-    return worth, believed
+        gains.observe(labels, rewards, pays(labels, rewards) + noise * float(rng.standard_normal()))
+        if t % 10 == 0 and gains.steps is not None:
+            found.append(t)
+    return gains, found
 
 
 # features and fit
@@ -81,12 +85,12 @@ def test_features_of_fractional_rewards_are_the_groups_jth_largest_and_keep_the_
     assert float(features.sum()) == pytest.approx(float(rewards.sum()))
 
 
-def test_the_fit_is_the_best_falling_one() -> None:
+def test_the_fit_is_the_best_non_increasing_one() -> None:
     rng = stream(2, "test slate worth fit")
     for _ in range(10):
         features, rewards = rng.random((30, 4)), rng.standard_normal(30) + 1
         gram, moments = features.T @ features, features.T @ rewards
-        weights, parameters = falling_fit(gram, moments)
+        weights, parameters = non_increasing_fit(gram, moments)
         assert (np.diff(weights) <= 0).all()
         assert weights[-1] >= 0
         assert parameters == len({round(w, 6) for w in weights if w > 1e-9})
@@ -107,7 +111,7 @@ def test_features_that_always_come_together_are_fitted_too(seed: int) -> None:
     base = rng.integers(0, 2, (1000, 2)).astype(float)
     features = base @ rng.integers(0, 3, (2, 5))
     rewards = features @ np.array([1.0, 0.5, 0.5, 0.2, 0.0])
-    weights, parameters = falling_fit(features.T @ features / 1000, features.T @ rewards / 1000)
+    weights, parameters = non_increasing_fit(features.T @ features / 1000, features.T @ rewards / 1000)
     assert features @ weights == pytest.approx(rewards, abs=1e-5)
     assert parameters <= 2
 
@@ -120,10 +124,10 @@ def test_features_that_always_come_together_are_fitted_too(seed: int) -> None:
 @pytest.mark.parametrize("style", ["free", "groups", "sorted"])
 def test_diminishing_returns_are_found_and_their_steps_learned(size: int, discount: float, style: str) -> None:
     for seed, noise in itertools.product(range(2), (0.0, 0.1)):
-        worth, believed = taught(diminishing(size, discount), size, style, seed, noise, 300)
-        assert believed[0] <= (60 if noise == 0 else 250)
-        assert believed[-1] == 300
-        steps = worth.steps
+        gains, found = taught(diminishing(size, discount), size, style, seed, noise, 300)
+        assert found[0] <= (60 if noise == 0 else 250)
+        assert found[-1] == 300
+        steps = gains.steps
         assert steps is not None
         assert float(steps[0]) == 1
         assert bool((steps.diff() <= 0).all() and (steps >= 0).all())
@@ -134,11 +138,11 @@ def test_diminishing_returns_are_found_and_their_steps_learned(size: int, discou
 @pytest.mark.parametrize("style", ["free", "groups", "sorted", "same"])
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
 def test_where_counts_are_all_the_top_k_is_played(size: int, style: str, noise: float) -> None:
-    worlds: dict[str, Pays] = {f"threshold {c}": counted(lambda j, c=c: float(j >= c)) for c in range(1, size + 1)}  # type: ignore[misc]
-    worlds |= {"mean": diminishing(size, 1.0), "root": counted(lambda j: (j / size) ** 0.5)}
-    for seed, (name, pays) in enumerate(worlds.items()):
-        _, believed = taught(pays, size, style, seed, noise, 200)
-        assert not believed, name
+    problems: dict[str, Pays] = {f"threshold {c}": threshold(c) for c in range(1, size + 1)}
+    problems |= {"mean": diminishing(size, 1.0), "root": counted(lambda j: (j / size) ** 0.5)}
+    for seed, (name, pays) in enumerate(problems.items()):
+        _, found = taught(pays, size, style, seed, noise, 200)
+        assert not found, name
 
 
 @pytest.mark.parametrize("size", [3, 5])
@@ -146,97 +150,101 @@ def test_where_counts_are_all_the_top_k_is_played(size: int, style: str, noise: 
 def test_a_cascade_is_not_taken_for_groups(size: int, style: str) -> None:
     truth = Cascade(size)
     for seed, noise in itertools.product(range(3), (0.0, 0.1)):
-        _, believed = taught(lambda labels, rewards: truth.realised(rewards, labels), size, style, seed, noise, 200)
-        assert not believed
+        _, found = taught(lambda labels, rewards: truth.realised(rewards, labels), size, style, seed, noise, 200)
+        assert not found
 
 
 def test_slates_without_two_rewarded_arms_of_a_group_and_slates_of_one_group_tell_nothing() -> None:
     rng = stream(3, "test slate worth blind")
-    apart, alike = SlateWorth(SlateWorthConfig(), 4), SlateWorth(SlateWorthConfig(), 4)
+    apart, alike = MarginalGains(MarginalGainsConfig(), 4), MarginalGains(MarginalGainsConfig(), 4)
     for _ in range(300):
         rewards = torch.from_numpy((rng.random(4) < 0.5).astype(float))
-        for worth, labels in ((apart, torch.arange(4)), (alike, torch.full((4,), int(rng.integers(3))))):
-            worth.observe(labels, rewards, DiminishingReturns(4, 0.0).realised(rewards, labels))
-            assert worth.steps is None
+        for gains, labels in ((apart, torch.arange(4)), (alike, torch.full((4,), int(rng.integers(3))))):
+            gains.observe(labels, rewards, DiminishingReturns(4, 0.0).realised(rewards, labels))
+            assert gains.steps is None
 
 
-def test_an_account_is_beaten_by_fit_and_never_by_the_price_of_the_table() -> None:
+def test_a_model_is_beaten_by_fit_and_never_by_the_price_of_the_table() -> None:
     exact, price, better = 1e-12, 0.5 * math.log(100), 50 * math.log(2)
     # as good as a table of six cells, and cheaper: nothing is won
-    assert advantage(Account(9, 2), Account(20, 1), Account(9, 6), 100, exact) == pytest.approx(0)
-    # twice as good: 50 log 2 nats, whatever the table costs more; a dearer account pays for what it has more
-    assert advantage(Account(9, 2), Account(30, 1), Account(18, 6), 100, exact) == pytest.approx(better)
-    assert advantage(Account(9, 5), Account(30, 1), Account(18, 3), 100, exact) == pytest.approx(better - 2 * price)
+    assert evidence_gain(Fit(9, 2), Fit(20, 1), Fit(9, 6), 100, exact) == pytest.approx(0)
+    # twice as good: 50 log 2 nats, whatever the table costs more; a model of more parameters pays for what it has more
+    assert evidence_gain(Fit(9, 2), Fit(30, 1), Fit(18, 6), 100, exact) == pytest.approx(better)
+    assert evidence_gain(Fit(9, 5), Fit(30, 1), Fit(18, 3), 100, exact) == pytest.approx(better - 2 * price)
     # all arms in one group: the same fit for fewer steps is better
-    assert advantage(Account(9, 3), Account(9, 1), Account(20, 6), 100, exact) == pytest.approx(-2 * price)
+    assert evidence_gain(Fit(9, 3), Fit(9, 1), Fit(20, 6), 100, exact) == pytest.approx(-2 * price)
     # R known to 0.3 only: (9 + 9) / 100 against (27 + 9) / 100
-    assert advantage(Account(9, 1), Account(27, 1), Account(27, 1), 100, 0.3) == pytest.approx(better)
+    assert evidence_gain(Fit(9, 1), Fit(27, 1), Fit(27, 1), 100, 0.3) == pytest.approx(better)
 
 
 def test_a_threshold_met_only_by_slates_of_many_groups_is_still_a_count() -> None:
     """Two successes always in one group, three in three: steps of 1, 0, 0 fit better than any concave count."""
-    worth = SlateWorth(SlateWorthConfig(), 3)
+    gains = MarginalGains(MarginalGainsConfig(), 3)
     for _ in range(100):
-        worth.observe(torch.tensor([0, 0, 1]), torch.tensor([1.0, 1.0, 0.0]), 0.0)
-        worth.observe(torch.tensor([0, 1, 2]), torch.ones(3), 1.0)
-        assert worth.steps is None
+        gains.observe(torch.tensor([0, 0, 1]), torch.tensor([1.0, 1.0, 0.0]), 0.0)
+        gains.observe(torch.tensor([0, 1, 2]), torch.ones(3), 1.0)
+        assert gains.steps is None
 
 
 def test_the_mean_of_fractional_rewards_is_no_matter_of_groups() -> None:
-    """The large group pays a little an arm, the small ones much: rewards cut to 0 and 1 would show falling steps."""
+    """The large group pays a little per arm, the small ones much: rewards cut to 0 and 1 would show falling steps."""
     rng = stream(4, "test slate worth fractions")
-    worth = SlateWorth(SlateWorthConfig(), 5)
+    gains = MarginalGains(MarginalGainsConfig(), 5)
     for _ in range(300):
         labels = torch.from_numpy(np.where(rng.random(5) < 0.6, 0, rng.integers(1, 9, 5)))
         rewards = torch.where(labels == 0, 0.55, 0.95) * torch.from_numpy(rng.random(5) < 0.7)
-        worth.observe(labels, rewards.double(), float(rewards.mean()))
-        assert worth.steps is None
+        gains.observe(labels, rewards.double(), float(rewards.mean()))
+        assert gains.steps is None
 
 
-def test_nothing_is_believed_too_early_and_unseen_slates_do_not_count() -> None:
+def test_nothing_is_concluded_too_early_and_unseen_slates_do_not_count() -> None:
     rng = stream(5, "test slate worth early")
-    worth, pays, labels = SlateWorth(SlateWorthConfig(at_least=30), 4), diminishing(4, 0.0), torch.tensor([0, 0, 1, 2])
+    gains, pays, labels = (
+        MarginalGains(MarginalGainsConfig(at_least=30), 4),
+        diminishing(4, 0.0),
+        torch.tensor([0, 0, 1, 2]),
+    )
     for _ in range(29):
         rewards = torch.from_numpy((rng.random(4) < 0.7).astype(float))
-        worth.observe(labels, rewards, pays(labels, rewards))
-        worth.observe(labels, torch.where(torch.arange(4) == 2, torch.nan, rewards), 0.5)
-        worth.observe(labels, rewards, float("nan"))
-        worth.observe(labels[:3], rewards[:3], 0.75)
-        assert worth.steps is None
-    worth.observe(labels, torch.ones(4), pays(labels, torch.ones(4)))
-    assert worth.steps is not None
+        gains.observe(labels, rewards, pays(labels, rewards))
+        gains.observe(labels, torch.where(torch.arange(4) == 2, torch.nan, rewards), 0.5)
+        gains.observe(labels, rewards, float("nan"))
+        gains.observe(labels[:3], rewards[:3], 0.75)
+        assert gains.steps is None
+    gains.observe(labels, torch.ones(4), pays(labels, torch.ones(4)))
+    assert gains.steps is not None
 
 
 def test_what_was_learned_outlives_slates_that_tell_nothing() -> None:
-    """A policy that believes in groups shows every group once, and both accounts fit such slates."""
-    worth, _ = taught(diminishing(5, 0.5), 5, "free", 6, 0.0, 60)
+    """A policy that spreads over groups shows every group once, and both models fit such slates."""
+    gains, _ = taught(diminishing(5, 0.5), 5, "free", 6, 0.0, 60)
     rng = stream(7, "test slate worth after")
     for t in range(1, 4001):
         rewards = torch.from_numpy((rng.random(5) < 0.7).astype(float))
-        worth.observe(torch.arange(5), rewards, float(rewards.mean()))
-        assert t % 500 or worth.steps is not None
+        gains.observe(torch.arange(5), rewards, float(rewards.mean()))
+        assert t % 500 or gains.steps is not None
 
 
 def test_steps_never_seen_are_the_last_one_seen() -> None:
-    worth, labels, pays = SlateWorth(SlateWorthConfig(), 4), torch.tensor([0, 0, 1, 1]), diminishing(4, 0.5)
+    gains, labels, pays = MarginalGains(MarginalGainsConfig(), 4), torch.tensor([0, 0, 1, 1]), diminishing(4, 0.5)
     for rewards in list(itertools.product((0.0, 1.0), repeat=4)) * 4:
-        worth.observe(labels, torch.tensor(rewards), pays(labels, torch.tensor(rewards)))
-    assert worth.steps is not None
-    assert worth.steps.tolist() == pytest.approx([1.0, 0.5, 0.5, 0.5])
+        gains.observe(labels, torch.tensor(rewards), pays(labels, torch.tensor(rewards)))
+    assert gains.steps is not None
+    assert gains.steps.tolist() == pytest.approx([1.0, 0.5, 0.5, 0.5])
 
 
-def test_a_restored_part_goes_on_as_the_saved_one() -> None:
-    worth, _ = taught(diminishing(3, 0.0), 3, "free", 8, 0.1, 120)
-    copy = SlateWorth(SlateWorthConfig(), 3)
+def test_a_restored_model_continues_as_the_saved_one() -> None:
+    gains, _ = taught(diminishing(3, 0.0), 3, "free", 8, 0.1, 120)
+    copy = MarginalGains(MarginalGainsConfig(), 3)
     assert copy.steps is None
-    copy.load_state_dict(worth.state_dict())
+    copy.load_state_dict(gains.state_dict())
     assert copy.steps is not None
-    for part in (worth, copy):
+    for part in (gains, copy):
         part.observe(torch.tensor([0, 0, 1]), torch.ones(3), 2 / 3)
-    assert worth.steps is not None
-    assert torch.equal(worth.steps, copy.steps)
+    assert gains.steps is not None
+    assert torch.equal(gains.steps, copy.steps)
     with pytest.raises(StateError, match="expected"):
-        SlateWorth(SlateWorthConfig(), 4).load_state_dict(worth.state_dict())
+        MarginalGains(MarginalGainsConfig(), 4).load_state_dict(gains.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -244,9 +252,9 @@ def test_a_restored_part_goes_on_as_the_saved_one() -> None:
 )
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
-        SlateWorthConfig(**change)
+        MarginalGainsConfig(**change)
     with pytest.raises(ConfigError, match="expected"):
-        SlateWorth(SlateWorthConfig(), 0)
+        MarginalGains(MarginalGainsConfig(), 0)
 
 
 # the slate
@@ -262,7 +270,7 @@ def drawn_problem(rng: np.random.Generator, n: int, groups: int) -> tuple[Tensor
     )
 
 
-def expected_worth(means: Tensor, labels: Tensor, steps: Tensor) -> float:
+def expected_value(means: Tensor, labels: Tensor, steps: Tensor) -> float:
     """E Σ_groups (steps[0] + … + steps[j_g − 1]) over all 2^k outcomes."""
     total = 0.0
     for outcome in itertools.product((0, 1), repeat=len(means)):
@@ -284,15 +292,15 @@ def test_the_slate_is_the_best_of_diminishing_returns(discount: float) -> None:
         assert assemble_groups(means, labels, steps, rank, size).tolist() == best.tolist()
 
 
-def test_no_slate_is_worth_more_for_any_falling_steps() -> None:
+def test_no_slate_has_a_larger_expected_value_for_any_falling_steps() -> None:
     rng = stream(10, "test slate worth brute")
     for _ in range(12):
         means, labels, rank = drawn_problem(rng, 7, 3)
         steps = torch.from_numpy(np.sort(rng.random(3))[::-1].copy())
         slate = assemble_groups(means, labels, steps, rank, 3)
-        best = max(expected_worth(means[list(s)], labels[list(s)], steps) for s in itertools.combinations(range(7), 3))
+        best = max(expected_value(means[list(s)], labels[list(s)], steps) for s in itertools.combinations(range(7), 3))
         assert len(set(slate.tolist())) == 3
-        assert expected_worth(means[slate], labels[slate], steps) == pytest.approx(best, abs=1e-12)
+        assert expected_value(means[slate], labels[slate], steps) == pytest.approx(best, abs=1e-12)
 
 
 def test_without_groups_the_slate_is_the_top_k_with_ties_by_rank() -> None:
@@ -300,7 +308,7 @@ def test_without_groups_the_slate_is_the_top_k_with_ties_by_rank() -> None:
     for _ in range(50):
         _, labels, rank = drawn_problem(rng, 30, 4)
         means = torch.from_numpy(rng.integers(0, 6, size=30) / 5)
-        top = sorted(range(30), key=lambda i, m=means, r=rank: (-float(m[i]), int(r[i])))[:6]  # type: ignore[misc]
+        top = np.lexsort((rank.numpy(), -means.numpy()))[:6].tolist()
         falling = torch.tensor([1.0, 0.4, 0.1, 0.0, 0.0, 0.0])
         assert assemble_groups(means, torch.from_numpy(rng.permutation(30)), falling, rank, 6).tolist() == top
         assert assemble_groups(means, labels, torch.ones(6), rank, 6).tolist() == top

@@ -1,4 +1,4 @@
-"""Has the world changed? A test of how surprising rewards are to the one who predicted them."""
+"""Change-point detection: a z-test on the leader's excess log-loss over two windows of slates."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.configuration import POSITIVE, check_ranges, checked
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import check_lengths, expect, take_count
 
 
 @dataclass(frozen=True, slots=True)
+@checked(threshold=POSITIVE, long_threshold=POSITIVE)
 class DriftConfig:
-    """Alarm where Z of the last `window` slates exceeds `threshold` (none: never), for changes at a stroke, or that of
-    the last `long_window` slates `long_threshold`, for slow ones. What came before the change would be forgotten: of
-    the first kind the `shortest` to `keep` latest slates stay, those for which Z is largest, of the second the
-    `long_keep` latest. No alarm before two windows of slates were seen, nor in the `window` slates after a false one.
+    """Alarm where Z over the last `window` slates exceeds `threshold` (none: never), for abrupt changes, or Z over the
+    last `long_window` slates exceeds `long_threshold`, for gradual ones. After an abrupt change the n latest slates are
+    kept, `shortest` <= n <= `keep`, with n maximising Z; after a gradual one the `long_keep` latest. There is no alarm
+    before two windows of slates, nor within `window` slates of a false one.
 
-    An alarm counts if a learner of the kept slates alone foresaw the later half of them better by `gain` nats.
+    An alarm leads to a restart if an ensemble refitted on the kept slates alone predicts the later half of them better
+    by `gain` nats.
     """
 
     window: int = 30
@@ -35,17 +36,7 @@ class DriftConfig:
     gain: float = 5.0
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if not (1 <= self.shortest <= self.keep <= self.window and 1 <= self.long_keep <= self.long_window):
-            raise ConfigError(
-                "drift: expected 1 <= shortest <= keep <= window and 1 <= long_keep <= long_window, got "
-                f"{self.shortest}, {self.keep} and {self.window}, {self.long_keep} and {self.long_window} slates"
-            )
-        if self.threshold is not None and not (self.threshold > 0 and self.long_threshold > 0):
-            raise ConfigError(
-                "drift: expected a threshold above 0 or none and a long_threshold above 0, got "
-                f"{self.threshold} and {self.long_threshold}"
-            )
+        check_ranges(self, shortest=(1, self.keep), keep=(1, self.window), long_keep=(1, self.long_window))
 
 
 def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:
@@ -53,27 +44,27 @@ def log_likelihood(chances: Tensor, rewards: Tensor) -> Tensor:
     return (rewards * chances.log() + (1 - rewards) * torch.log1p(-chances)).sum(-1)
 
 
-def surprise(chances: Tensor, rewards: Tensor) -> tuple[float, float]:
-    """Σ[−log-likelihood − H(p)] and its variance Σ p(1 − p) log²(p/(1 − p)) under p: expectation 0 if p is right."""
+def excess_log_loss(chances: Tensor, rewards: Tensor) -> tuple[float, float]:
+    """Σ[−log-likelihood − H(p)], of mean 0 where p is right, and its variance then, Σ p(1 − p) log²(p/(1 − p))."""
     odds = torch.logit(chances)
     excess = -((rewards - chances) * odds).sum()
     return float(excess), float((chances * (1 - chances) * odds * odds).sum())
 
 
-class SurpriseTest:
+class ChangePointTest:
     """Z = Σ excess / √Σ variance over the latest slates."""
 
     def __init__(self, config: DriftConfig) -> None:
         self.config = config
         self._excess, self._variance = GrowingTable(), GrowingTable()
-        self._quiet_until = 0  # slates seen, before which there is no alarm
+        self._quiet_until = 0  # number of slates before which there is no alarm
 
     def __len__(self) -> int:
         return len(self._excess)
 
     def observe(self, chances: Tensor, rewards: Tensor) -> None:
         """Predictions (k,) made before the rewards (k,) were seen."""
-        excess, variance = surprise(chances, rewards)
+        excess, variance = excess_log_loss(chances, rewards)
         self._excess.append(excess)
         self._variance.append(variance)
 
@@ -83,7 +74,7 @@ class SurpriseTest:
         return float(self._excess.rows[-slates:].sum()) / spread if spread > 0 else 0.0
 
     def change(self) -> int | None:
-        """How many slates ago the world seems to have changed; None: it has not."""
+        """How many slates to keep after a detected change; None: no change is detected."""
         config, seen = self.config, len(self._excess)
         if config.threshold is None or seen < self._quiet_until:
             return None
@@ -93,8 +84,8 @@ class SurpriseTest:
             return config.long_keep
         return None
 
-    def dismiss(self) -> None:
-        """The alarm was false: none for a while."""
+    def suspend(self) -> None:
+        """After a false alarm: none for `window` slates."""
         self._quiet_until = len(self._excess) + self.config.window
 
     def state_dict(self) -> dict[str, Tensor]:

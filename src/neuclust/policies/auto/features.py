@@ -1,7 +1,8 @@
-"""Features of a context in named blocks, each of typical length 1, so that scales and units do not matter."""
+"""Features of a context in named blocks, each scaled to a root mean squared length of 1."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,49 +10,21 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
-from neuclust.errors import ConfigError
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import choose_clusters
 
-# a learner reads a leading part of this list; without masks the blocks of MASKED alone are left out
+# a learner reads a leading part of this list; where contexts are not masked, without the blocks of MASKED
 ORDER = ("constant", "pooled", "average", "mask", "pooled-square", "squares", "crosses")
 MASKED = ("pooled", "mask", "pooled-square")
 NET_CONSTANT = 0.5
-LOOKED_AT = 500  # contexts clusters are looked for among: more only cost time
+MOST_CLUSTERED = 500  # contexts that are clustered: more only cost time
 
 
 @dataclass(frozen=True, slots=True)
-class BlocksConfig:
-    """No products of two features where there are more than `cross_limit` of them; a round without a query counts as
-    masked where more than `masked_share` of its entries are 0; contexts longer than `cap` typical ones are shortened.
-    Clusters, at most `most_clusters`, are looked for among the arms of the first round where it has `fewest_arms`.
-    """
-
-    cross_limit: int = 40
-    masked_share: float = 0.05
-    cap: float = 20.0
-    most_clusters: int = 30
-    fewest_arms: int = 100
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not (self.cross_limit >= 0 and self.masked_share >= 0 and self.cap >= 1):
-            raise ConfigError(
-                "blocks: expected cross_limit and masked_share of at least 0 and a cap of at least 1, got "
-                f"{self.cross_limit}, {self.masked_share} and {self.cap}"
-            )
-        if self.most_clusters < 1 or self.fewest_arms < 2:
-            raise ConfigError(
-                "blocks: expected most_clusters of at least 1 and fewest_arms of at least 2, got "
-                f"{self.most_clusters} and {self.fewest_arms}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where contexts gather: centroids (C, d) in units of x, and how far from theirs contexts typically are."""
+class ContextClusters:
+    """Centroids (C, d) in units of x, and the root mean squared distance of contexts to theirs."""
 
     centroids: Tensor
     spread: float
@@ -61,25 +34,44 @@ class Places:
         return torch.cdist(x, self.centroids).argmin(1)
 
 
-def find_places(config: BlocksConfig, x: Tensor) -> Places | None:
-    """Clusters of contexts x (n, d) of length about 1; None where they are few or form none."""
+@dataclass(frozen=True, slots=True)
+@checked(
+    cross_limit=NON_NEGATIVE, masked_share=NON_NEGATIVE, cap=AT_LEAST_ONE, most_clusters=AT_LEAST_ONE,
+    fewest_arms=(2, math.inf),
+)  # fmt: skip
+class BlocksConfig:
+    """Products of two features are left out where there are more than `cross_limit` features. A round without a query
+    counts as masked where more than `masked_share` of its entries are 0. Contexts longer than `cap` times the median
+    are shortened. The arms of the first round, if there are `fewest_arms`, are clustered, into at most `most_clusters`.
+    """
+
+    cross_limit: int = 40
+    masked_share: float = 0.05
+    cap: float = 20.0
+    most_clusters: int = 30
+    fewest_arms: int = 100
+
+
+def find_clusters(config: BlocksConfig, x: Tensor) -> ContextClusters | None:
+    """Clusters of contexts x (n, d) by the silhouette; None where contexts are few or form none."""
     if len(x) < config.fewest_arms:
         return None
-    found = choose_clusters(x[evenly(len(x), LOOKED_AT)], "silhouette", config.most_clusters)
+    spaced = torch.arange(MOST_CLUSTERED) * len(x) // MOST_CLUSTERED  # evenly
+    found = choose_clusters(x if len(x) <= MOST_CLUSTERED else x[spaced], "silhouette", config.most_clusters)
     if not found.clustered:
         return None
-    places = Places(found.centroids, 1.0)
-    return replace(places, spread=typical_length(x - places.centroids[places.labels(x)]))
+    clusters = ContextClusters(found.centroids, 1.0)
+    return replace(clusters, spread=typical_length(x - clusters.centroids[clusters.labels(x)]))
 
 
 @dataclass(frozen=True)
 class Features:
-    """Contexts read once for all learners: x (n, d) of size about 1, blocks but the crosses (n, p_0), net inputs."""
+    """Contexts read once for all learners: x (n, d), all blocks but the crosses (n, p_0), net inputs (n, d')."""
 
     x: Tensor
     plain: Tensor
-    inputs: Tensor  # (n, d')
-    cross: float  # what products x_i x_j are multiplied with; 0: there are none
+    inputs: Tensor
+    cross: float  # factor of the products x_i x_j; 0: there are none
 
     @cached_property
     def matrix(self) -> Tensor:
@@ -91,7 +83,7 @@ class Features:
         return self.plain[:, :size] if size <= self.plain.shape[1] else self.matrix
 
     def dot(self, weights: Tensor) -> Tensor:
-        """The leading columns times weights (p',) -> (n,), with crosses as xᵀWx: their matrix is never made."""
+        """The leading columns times weights (p',) -> (n,), with crosses as xᵀWx: their matrix is never formed."""
         kept = self.plain.shape[1]
         if len(weights) <= kept:
             return self.plain[:, : len(weights)] @ weights
@@ -103,20 +95,20 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class FeatureBlocks:
-    """How contexts are read, settled by one round: masked or not, and what every block is divided by."""
+    """How contexts are read, settled by one round: masked or not, and the scale of every block."""
 
     masked: bool
     longest: float  # contexts are shortened to this length
     scale: float  # x = z / scale
-    norms: tuple[float, ...]  # length of a typical row, a block
+    norms: tuple[float, ...]  # root mean squared length per block
     dim: int
     cross_limit: int
-    input_length: float = 1.0  # of a typical context as nets read it, the constant left out
-    places: Places | None = None  # None: contexts are masked, few, or form no clusters
+    input_length: float = 1.0  # root mean squared length of net inputs without their constant
+    clusters: ContextClusters | None = None  # None: contexts are masked, few, or form no clusters
 
     @classmethod
     def of(cls, config: BlocksConfig, round: Round) -> FeatureBlocks | None:
-        """Settled by this round's contexts; None where all of them are 0, which tells nothing."""
+        """Settled by this round's contexts; None where all of them are 0."""
         z = round.contexts.to(torch.float64)
         lengths = torch.linalg.vector_norm(z, dim=1)
         if not bool((lengths > 0).any()):
@@ -130,15 +122,15 @@ class FeatureBlocks:
         norms["crosses"] = typical_length(products(z / scale)) if first.crossed else 1.0
         settled = replace(first, norms=tuple(norms.get(name, 1.0) for name in ORDER))
         inputs = settled.read(z).inputs[:, :-1]
-        places = None if masked else find_places(config, z / scale)
-        return replace(settled, input_length=typical_length(inputs), places=places)
+        clusters = None if masked else find_clusters(config, z / scale)
+        return replace(settled, input_length=typical_length(inputs), clusters=clusters)
 
     @property
     def crossed(self) -> bool:
         return 1 < self.dim <= self.cross_limit
 
     def sizes(self, last: str) -> dict[str, int]:
-        """Columns of every block there is, up to and with the block `last`."""
+        """Columns per block, up to and with the block `last`."""
         d = self.dim
         size = {"constant": 1, "pooled": 1, "pooled-square": 1, "crosses": d * (d - 1) // 2 if self.crossed else 0}
         names = [name for name in ORDER[: ORDER.index(last) + 1] if self.masked or name not in MASKED]
@@ -151,7 +143,7 @@ class FeatureBlocks:
 
     @property
     def input_size(self) -> int:
-        """Columns of what nets read."""
+        """Columns of net inputs."""
         return self.dim + (2 if self.masked else 1)
 
     def scaled(self, z: Tensor) -> Tensor:
@@ -187,9 +179,9 @@ class FeatureBlocks:
     def state_dict(self) -> dict[str, Tensor]:
         numbers = [float(self.masked), self.longest, self.scale, float(self.dim), self.input_length, *self.norms]
         state = {"settled": torch.tensor(numbers, dtype=torch.float64)}
-        if self.places is not None:
-            state["centroids"] = self.places.centroids.clone()
-            state["spread"] = torch.tensor(self.places.spread, dtype=torch.float64)
+        if self.clusters is not None:
+            state["centroids"] = self.clusters.centroids.clone()
+            state["spread"] = torch.tensor(self.clusters.spread, dtype=torch.float64)
         return state
 
     @classmethod
@@ -198,17 +190,12 @@ class FeatureBlocks:
         expect(width == dim, f"contexts of {dim} features", f"{width:g}")
         expect(masked in (0, 1), "contexts that are masked (1) or not (0)", masked)
         expect(min(longest, scale, length, *norms) > 0, "scales above 0", min(longest, scale, length, *norms))
-        places = None
+        clusters = None
         if "centroids" in state:
-            places = Places(take_rows(state, "centroids", (dim,)), take_number(state, "spread"))
-            expect(len(places.centroids) > 0 and places.spread > 0, "places of some spread", places.spread)
-            expect(not masked, "places of contexts that are not masked", "masked ones")
-        return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, places)
-
-
-def evenly(n: int, most: int) -> Tensor:
-    """At most `most` of n positions, evenly spaced."""
-    return torch.arange(n) if n <= most else torch.arange(most) * n // most
+            clusters = ContextClusters(take_rows(state, "centroids", (dim,)), take_number(state, "spread"))
+            expect(len(clusters.centroids) > 0 and clusters.spread > 0, "clusters of some spread", clusters.spread)
+            expect(not masked, "clusters of contexts that are not masked", "masked ones")
+        return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, clusters)
 
 
 def products(x: Tensor) -> Tensor:
@@ -218,7 +205,7 @@ def products(x: Tensor) -> Tensor:
 
 
 def shortened(z: Tensor, longest: float) -> Tensor:
-    """Rows longer than `longest` keep their direction only."""
+    """Rows longer than `longest` scaled to that length."""
     lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
     return torch.where(lengths > longest, z * (longest / lengths.clamp(min=longest)), z)
 

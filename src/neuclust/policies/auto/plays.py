@@ -1,4 +1,4 @@
-"""What a team of learners has seen since it began: distinct contexts with their features, rewards, slate by slate."""
+"""The data of an ensemble: distinct contexts with their features, and rewards slate by slate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from neuclust.policies.auto.features import FeatureBlocks, Features
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The arms of one slate whose rewards were seen: features, rewards (k,), rows of the history (k,)."""
+    """The arms of one slate whose rewards were observed: features, rewards (k,), rows of the history (k,)."""
 
     features: Features
     rewards: Tensor
@@ -24,7 +24,7 @@ class Played:
 
 
 class Plays:
-    """All observations; equal contexts once, with what every learner reads of them side by side."""
+    """All observations; equal contexts once, with their features side by side."""
 
     def __init__(self, blocks: FeatureBlocks, slate_size: int) -> None:
         self.slate_size = slate_size
@@ -35,11 +35,11 @@ class Plays:
 
     @property
     def slates(self) -> int:
-        """How many slates were seen."""
+        """Number of slates."""
         return len(self._ends)
 
     def add(self, z: Tensor, features: Features, rewards: Tensor) -> Played:
-        """Take in contexts z (k, d) with rewards (k,)."""
+        """Add contexts z (k, d) with rewards (k,)."""
         rows = [self._row(i, z, features) for i in range(len(z))]
         for row, reward in zip(rows, rewards.tolist(), strict=True):
             self.history.observe_arm(row, reward)

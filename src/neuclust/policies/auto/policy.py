@@ -1,108 +1,79 @@
-"""auto: for the user who tunes nothing. Learners from linear to neural share all data and count by how well they
-foresaw rewards, exploration follows what there is to gain, and a change of the world is noticed."""
+"""auto: an ensemble of learners from linear to neural, weighted by predictive evidence, for problems nothing is known
+of; exploration follows what there is to gain, and a change-point test restarts it where the problem has changed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import DataError
 from neuclust.kernels.ranking import sound, top
 from neuclust.kernels.regions import group_rows
 from neuclust.models.encoder import contexts_at
 from neuclust.models.state import Shape, check_shapes, nested, take_count, take_whole, under
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
-from neuclust.policies.auto.ensemble import BLIND, LEVEL, Team, TeamConfig, retold, team_shapes
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, Features
+from neuclust.policies.auto.ensemble import (
+    OPTIMISTIC,
+    UNIFORM,
+    Ensemble,
+    EnsembleConfig,
+    ensemble_shapes,
+    refit_on_recent,
+)
+from neuclust.policies.auto.exploration import ExplorationConfig, ScoreCache, explored_arms, optimistic_arms
+from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.learners.block_regression import BlockRegression
-from neuclust.policies.auto.marginal_gains import SlateWorth, SlateWorthConfig, assemble_groups
+from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig, assemble_groups
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank
 
-UNHEARD = 1e-6  # the weight in an average below which a learner is not asked
+NEGLIGIBLE = 1e-6  # learners of a smaller weight are left out of an average
 
 
 @dataclass(frozen=True, slots=True)
-class ExploringConfig:
-    """A slot explores with chance ε = min(eps0, epsc (1 − r̄)^power / (t · lift)); `rival` of these take a learner's
-    best arm, the others any arm, blindly. r̄ is a moving average of the rewards of arms that were chosen, lift how much
-    more that is than what arms taken blindly have paid (at least `least_lift`), t counts slates since the start or the
-    last change.
-
-    So exploring costs about epsc (1 − r̄)^power / t a slot, whatever the problem, and is free where choosing is no
-    better than chance: a team on the wrong track goes on exploring until it is off it.
-    """
-
-    eps0: float = 0.8
-    epsc: float = 3.0
-    power: float = 4.0
-    least_lift: float = 0.01
-    rival: float = 0.5
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not (0 <= self.eps0 <= 1 and 0 <= self.rival <= 1 and self.epsc >= 0 and self.power >= 0):
-            raise ConfigError(
-                "exploring: expected eps0 and rival from 0 to 1, epsc and power of at least 0, got "
-                f"{self.eps0}, {self.rival}, {self.epsc} and {self.power}"
-            )
-        if not self.least_lift > 0:
-            raise ConfigError(f"exploring.least_lift: expected a number above 0, got {self.least_lift}")
-
-    def chance(self, level: float, lift: float, t: int) -> float:
-        """ε for r̄ = `level` at slate t = 1, 2, …"""
-        cost = self.epsc * (1 - level) ** self.power / t
-        return float(min(self.eps0, cost / max(self.least_lift, lift)))
-
-
-@dataclass(frozen=True, slots=True)
+@checked(penalty=NON_NEGATIVE, optimistic_slots=NON_NEGATIVE, temperature=POSITIVE)
 class AutoConfig:
-    """Who is in the team, what they read, and how their scores are combined:
+    """The ensemble, what it reads, and how the learners' scores are combined:
 
     leader  the scores of the learner with the largest weight
-    max     max_m [score_m − penalty · gap_m]
-    average Σ_m w_m score_m, w_m ∝ v_m^(1 / temperature) of the team's weights v
+    max     max_m [score_m − penalty · gap_m], gap_m the evidence it lacks to the largest
+    average Σ_m w_m score_m, w_m ∝ v_m^(1 / temperature) of the ensemble's weights v (Bayesian model averaging)
 
-    `claims` slots of a slate, if that leaves any, go to the arms somebody promises most of: max_m [min(1, score_m) −
-    penalty · loss_m], loss_m being the gap without anybody's head start. `worth` finds out whether arms of one cluster
-    pay less together; slates are then put together by worth, and no slot is claimed.
+    `optimistic_slots` slots of a slate, if that leaves any, go to the arms of the largest optimistic score
+    max_m [min(1, score_m) − penalty · lost evidence_m], the evidence without priors. `marginal_gains` tests whether
+    arms of one cluster have diminishing returns; where they do, slates maximise the expected sum of marginal gains and
+    have no optimistic slots.
     """
 
-    team: TeamConfig = field(default_factory=TeamConfig)
+    RENAMED: ClassVar[Mapping[str, str]] = {
+        "team": "ensemble", "claims": "optimistic_slots", "worth": "marginal_gains",
+    }  # fmt: skip
+
+    ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
     combine: Literal["leader", "max", "average"] = "average"
-    claims: int = 1
+    optimistic_slots: int = 1
     penalty: float = 0.05
     temperature: float = 1.0
-    exploring: ExploringConfig = field(default_factory=ExploringConfig)
+    exploring: ExplorationConfig = field(default_factory=ExplorationConfig)
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
-    worth: SlateWorthConfig = field(default_factory=SlateWorthConfig)
+    marginal_gains: MarginalGainsConfig = field(default_factory=MarginalGainsConfig)
     tie: Literal["id", "random"] = "id"
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not (self.penalty >= 0 and self.temperature > 0 and self.claims >= 0):
-            raise ConfigError(
-                "auto: expected penalty and claims of at least 0 and temperature > 0, got "
-                f"{self.penalty}, {self.claims} and {self.temperature}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Who leads and why: weights, and evidence behind the largest, by learner; noise variances found, how much is
-    explored, how many clusters the contexts form (1: none), and what each further rewarded arm of a cluster adds
-    (None: the same).
+    """Weights and evidence gaps by learner, noise variances, the exploration probability, the number of clusters
+    (1: none), and what each further rewarded arm of a cluster adds (None: the same).
     """
 
-    leader: str | None  # None: nothing seen yet
+    leader: str | None  # None: no data yet
     gaps: dict[str, float]
     noise: dict[str, float]
     exploring: float
@@ -114,9 +85,9 @@ class Explanation:
 
 
 class Auto:
-    """S_t = top K of the combined scores of a team of learners, some slots left to chance while rewards are low.
+    """S_t = top K of the ensemble's combined scores, with some slots explored while rewards are low.
 
-    Where arms of one cluster were seen to pay less together, S_t is the slate of the largest expected worth instead.
+    Where arms of one cluster have diminishing returns, S_t maximises the expected sum of marginal gains instead.
     """
 
     name = "auto"
@@ -124,113 +95,69 @@ class Auto:
 
     def __init__(self, config: AutoConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
-        self.team: Team | None = None  # settled by the first update that shows anything
-        self.worth = SlateWorth(config.worth, slate_size)
+        self.ensemble: Ensemble | None = None  # settled by the first update with any reward
+        self.gains = MarginalGains(config.marginal_gains, slate_size)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
-        self._earlier_failures = 0  # of teams that were given up
-        self._looked_at: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
+        self._earlier_failures = 0  # of ensembles before the last restart
+        self._latest_read: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
 
     # --- selection -------------------------------------------------------------------------------------------
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
         rank = tie_rank(round, self.config.tie, self.seed)
-        team = self._team_for(round)
-        if team is None:  # every context is 0: nothing tells arms apart
+        ensemble = self._ensemble_for(round)
+        if ensemble is None:  # every context is 0: all arms are alike
             zeros = torch.zeros(self.slate_size, dtype=torch.float64)
             return Slate(top(torch.zeros(len(round.arm_ids)), rank, self.slate_size), zeros, zeros)
         first, group = group_rows(round.contexts)  # equal contexts once, so that ties stay ties
-        sheets = Sheets(team, team.blocks.read(round.contexts[first]), group, round.t)
-        scores, means = (values[group] for values in self._combined(sheets))
-        explorers = self._explorers(sheets, rank)
-        explored = [position for position, _ in explorers]
-        claimed = self._claimed(sheets, scores, rank, explored)
-        chosen = self._chosen(sheets, scores, rank, [*explored, *claimed.tolist()])
-        positions = torch.cat([chosen, claimed, torch.tensor(explored, dtype=torch.int64)])
-        blind = torch.tensor([False] * (len(chosen) + len(claimed)) + [blindly for _, blindly in explorers])
+        cache = ScoreCache(ensemble, ensemble.blocks.read(round.contexts[first]), group, round.t)
+        scores, means = (values[group] for values in combined(cache, self.config))
+        rng = stream(self.seed, "auto exploring", round.t)
+        slots = int((rng.random(self.slate_size) < self.exploring).sum())
+        explored = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
+        at_random = torch.tensor([position for position, _ in explored], dtype=torch.int64)
+        optimistic = self._optimistic(cache, scores, rank, at_random)
+        chosen = self._best(cache, scores, rank, torch.cat([at_random, optimistic]))
+        positions = torch.cat([chosen, optimistic, at_random])
+        blind = torch.tensor([False] * (self.slate_size - slots) + [uniformly for _, uniformly in explored])
         return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0), blind=blind)
 
-    def _chosen(self, sheets: Sheets, scores: Tensor, rank: Tensor, taken: list[int]) -> Tensor:
-        """The best of the others for the slots that chance left free, best first."""
+    def _optimistic(self, cache: ScoreCache, scores: Tensor, rank: Tensor, taken: Tensor) -> Tensor:
+        """Arms for the optimistic slots; none unless a slot is left to the combined scores."""
+        slots = self.config.optimistic_slots
+        own = self.slate_size - len(taken) - slots
+        if slots == 0 or own < 1 or len(cache.ensemble.learners) < 2 or self.gains.steps is not None:
+            return torch.empty(0, dtype=torch.int64)
+        left = scores.clone()
+        left[taken] = -torch.inf
+        return optimistic_arms(cache, torch.cat([taken, top(left, rank, own)]), rank, slots, self.config.penalty)
+
+    def _best(self, cache: ScoreCache, scores: Tensor, rank: Tensor, taken: Tensor) -> Tensor:
+        """The best of the other arms for the slots that are left, best first."""
         free = torch.ones(len(scores), dtype=torch.bool)
         free[taken] = False
         left = torch.nonzero(free).flatten()
-        steps, places, wanted = self.worth.steps, sheets.team.blocks.places, self.slate_size - len(taken)
+        steps, clusters, wanted = self.gains.steps, cache.ensemble.blocks.clusters, self.slate_size - len(taken)
         if wanted == 0:
             return left[:0]
-        if steps is None or places is None:
+        if steps is None or clusters is None:
             return left[top(scores[left], rank[left], wanted)]
-        labels = places.labels(sheets.features.x)[sheets.group]
+        labels = clusters.labels(cache.features.x)[cache.group]
         return left[assemble_groups(scores[left], labels[left], steps, rank[left], wanted)]
 
-    def _combined(self, sheets: Sheets) -> tuple[Tensor, Tensor]:
-        """Scores by the rule of `combine`, and the leader's means."""
-        team, names = sheets.team, list(sheets.team.learners)
-        scores, means = sheets.of(team.leader)
-        if self.config.combine == "leader":
-            return scores, means
-        if self.config.combine == "max":
-            every = torch.stack([sheets.of(name)[0] for name in names])
-            return (every - self.config.penalty * team.gaps.unsqueeze(1)).amax(0), means
-        weights = sound(torch.softmax(team.log_weights / self.config.temperature, 0))
-        heard = [m for m, weight in enumerate(weights.tolist()) if weight > UNHEARD]
-        return weights[heard] @ torch.stack([sheets.of(names[m])[0] for m in heard]), means
+    def _ensemble_for(self, round: Round) -> Ensemble | None:
+        """The ensemble, or one without data on this round's scales."""
+        if self.ensemble is not None:
+            return self.ensemble
+        latest = self._latest_read  # read once: another thread may select from another round
+        if latest is None or latest[0] is not round:  # an update follows with the round selected from
+            latest = self._latest_read = round, FeatureBlocks.of(self.config.blocks, round)
+        return None if latest[1] is None else self._fresh(latest[1])
 
-    def _explorers(self, sheets: Sheets, rank: Tensor) -> list[tuple[int, bool]]:
-        """Positions that slots left to chance take, all different, and whether blindly."""
-        rng = stream(self.seed, "auto exploring", sheets.t)
-        slots = int((rng.random(self.slate_size) < self.exploring).sum())
-        found: list[tuple[int, bool]] = []
-        for _ in range(slots):
-            taken = [position for position, _ in found]
-            if rng.random() < self.config.exploring.rival:
-                found.append((self._best_of_rival(sheets, rank, taken, rng), False))
-            else:
-                free = np.setdiff1d(np.arange(len(sheets.group)), taken)
-                found.append((int(free[rng.integers(len(free))]), True))
-        return found
-
-    def _claimed(self, sheets: Sheets, scores: Tensor, rank: Tensor, taken: list[int]) -> Tensor:
-        """The arms somebody promises most of, each promise less what the evidence against him takes off it.
-
-        Whoever leads plays what proves him right. A rival that knows of better arms elsewhere is never refuted, and
-        never heard, unless somebody goes there.
-        """
-        own = self.slate_size - len(taken) - self.config.claims  # slots left to what all of them like best
-        team = sheets.team
-        if self.config.claims == 0 or own < 1 or len(team.learners) < 2 or self.worth.steps is not None:
-            return torch.empty(0, dtype=torch.int64)
-        liked = scores.clone()
-        liked[taken] = -torch.inf
-        spoken_for = torch.cat([torch.tensor(taken, dtype=torch.int64), top(liked, rank, own)])
-        promised = torch.full_like(scores, -torch.inf)
-        losses = dict(zip(team.learners, (self.config.penalty * team.losses).tolist(), strict=True))
-        for name in sorted(losses, key=lambda name: losses[name]):
-            if 1 - losses[name] < _kth_largest(promised, self.config.claims):
-                break  # nobody promises more than 1: whatever the others say, these arms stay
-            promised = promised.maximum(sheets.of(name)[0].clamp(max=1)[sheets.group] - losses[name])
-            promised[spoken_for] = -torch.inf
-        return top(promised, rank, self.config.claims)
-
-    def _best_of_rival(self, sheets: Sheets, rank: Tensor, taken: list[int], rng: np.random.Generator) -> int:
-        names = list(sheets.team.learners)
-        scores = sheets.of(names[int(rng.integers(len(names)))])[0][sheets.group].clone()
-        scores[taken] = -torch.inf
-        return int(top(scores, rank, 1)[0])
-
-    def _team_for(self, round: Round) -> Team | None:
-        """The team, or one that has seen nothing yet on this round's scales."""
-        if self.team is not None:
-            return self.team
-        looked_at = self._looked_at  # read once: another thread may look at another round
-        if looked_at is None or looked_at[0] is not round:  # an update follows with the round selected from
-            looked_at = self._looked_at = round, FeatureBlocks.of(self.config.blocks, round)
-        blocks = looked_at[1]
-        return None if blocks is None else self._fresh(blocks)
-
-    def _fresh(self, blocks: FeatureBlocks) -> Team:
-        return Team(self.config.team, blocks, self.slate_size, self.seed, self.restarts)
+    def _fresh(self, blocks: FeatureBlocks) -> Ensemble:
+        return Ensemble(self.config.ensemble, blocks, self.slate_size, self.seed, self.restarts)
 
     # --- learning --------------------------------------------------------------------------------------------
 
@@ -251,65 +178,68 @@ class Auto:
         self.watch.speak()
 
     def _learn(self, round: Round, slate: Slate, feedback: Feedback, seen: Tensor) -> None:
-        """Take in the arms whose rewards were `seen`, (K,) bool."""
-        team = self._team_for(round)
-        if team is None:
+        """Learn from the arms whose rewards were observed, `seen` (K,) bool."""
+        ensemble = self._ensemble_for(round)
+        if ensemble is None:
             return
-        self.team, self._looked_at = team, None
+        self.ensemble, self._latest_read = ensemble, None
         contexts, rewards = _contexts(round, slate.positions[seen]), feedback.arm_rewards[seen]
-        team.absorb(contexts, rewards, None if slate.blind is None else slate.blind[seen])
-        if team.blocks.places is not None:
-            labels = team.blocks.places.labels(team.blocks.scaled(contexts))
-            self.worth.observe(labels, rewards, float(feedback.slate_reward))
-        since = team.surprise.change()
-        if since is not None:
-            self._reconsider(team, since)
+        ensemble.update(contexts, rewards, None if slate.blind is None else slate.blind[seen])
+        if ensemble.blocks.clusters is not None:
+            labels = ensemble.blocks.clusters.labels(ensemble.blocks.scaled(contexts))
+            self.gains.observe(labels, rewards, float(feedback.slate_reward))
+        kept = ensemble.change_test.change()
+        if kept is not None:
+            self._validate_change(ensemble, kept)
 
-    def _reconsider(self, team: Team, slates: int) -> None:
-        """Begin anew with the latest slates if one who saw nothing else foresaw the later half of them better.
+    def _validate_change(self, ensemble: Ensemble, slates: int) -> None:
+        """Restart from the latest slates if an ensemble fitted on them alone predicts their later half better.
 
-        What looks like a change may be a team that is wrong in another way: it would lose its memory for nothing.
+        An alarm may also come from a misspecified ensemble, whose data would be lost for nothing.
         """
-        fresh = retold(team, slates, self.seed, self.restarts + 1)
+        fresh = refit_on_recent(ensemble, slates, self.seed, self.restarts + 1)
         later = max(1, slates // 2)
-        if fresh.foresaw(later) - team.foresaw(later) > self.config.team.drift.gain:
+        gain = fresh.recent_log_likelihood(later) - ensemble.recent_log_likelihood(later)
+        if gain > self.config.ensemble.drift.gain:
             self.restarts += 1
-            self._earlier_failures += team.failures
-            self.team = fresh
+            self._earlier_failures += ensemble.failures
+            self.ensemble = fresh
         else:
-            team.surprise.dismiss()
+            ensemble.change_test.suspend()
 
-    # --- what it thinks --------------------------------------------------------------------------------------
+    # --- explanation -----------------------------------------------------------------------------------------
 
     @property
     def exploring(self) -> float:
-        """ε, the chance that a slot of the next slate explores."""
-        if self.team is None:
-            return self.config.exploring.chance(LEVEL, LEVEL - BLIND, 1)
-        return self.config.exploring.chance(self.team.level, self.team.lift, self.team.plays.slates + 1)
+        """ε, the probability that a slot of the next slate explores."""
+        if self.ensemble is None:
+            return self.config.exploring.chance(OPTIMISTIC, OPTIMISTIC - UNIFORM, 1)
+        return self.config.exploring.chance(
+            self.ensemble.mean_reward, self.ensemble.lift, self.ensemble.plays.slates + 1
+        )
 
     @property
     def failed_trainings(self) -> int:
-        """How many fits of nets failed, over all restarts."""
-        return self._earlier_failures + (0 if self.team is None else self.team.failures)
+        """Number of failed fits of nets, over all restarts."""
+        return self._earlier_failures + (0 if self.ensemble is None else self.ensemble.failures)
 
     def explain(self) -> Explanation:
-        """Who leads, by how much, and what was found out about the problem."""
-        team = self.team
-        if team is None:
+        """Which learner leads, by how much, and what was found out about the problem."""
+        ensemble = self.ensemble
+        if ensemble is None:
             return Explanation(None, {}, {}, self.exploring, self.restarts, None)
-        learners = team.learners.items()
+        learners = ensemble.learners.items()
         noise = {n: one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
-        gaps = dict(zip(team.learners, team.gaps.tolist(), strict=True))
-        places, steps = team.blocks.places, self.worth.steps
+        gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
+        clusters, steps = ensemble.blocks.clusters, self.gains.steps
         return Explanation(
-            team.leader, gaps, noise, self.exploring, self.restarts, team.blocks.masked,
-            clusters=1 if places is None else len(places.centroids),
+            ensemble.leader, gaps, noise, self.exploring, self.restarts, ensemble.blocks.masked,
+            clusters=1 if clusters is None else len(clusters.centroids),
             steps=None if steps is None else tuple(steps.tolist()),
-            weights=dict(zip(team.learners, torch.exp(team.log_weights).tolist(), strict=True)),
+            weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
         )  # fmt: skip
 
-    # --- state -----------------------------------------------------------------------------------------------
+    # --- state: tensors keep the names they had before parts were renamed -------------------------------------
 
     @staticmethod
     def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
@@ -321,45 +251,39 @@ class Auto:
             "seed": torch.tensor(self.seed),
             "restarts": torch.tensor(self.restarts),
             "earlier_failures": torch.tensor(self._earlier_failures),
-            **nested("worth", self.worth.state_dict()),
+            **nested("worth", self.gains.state_dict()),
         }
-        if self.team is not None:
-            state |= nested("blocks", self.team.blocks.state_dict()) | nested("team", self.team.state_dict())
+        if self.ensemble is not None:
+            state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         seed, restarts = take_whole(state, "seed"), take_count(state, "restarts")
         failures = take_count(state, "earlier_failures")
-        self.seed, self.restarts, self._earlier_failures, self.team = seed, restarts, failures, None
-        self._looked_at = None
-        self.worth.load_state_dict(under("worth", state))
+        self.seed, self.restarts, self._earlier_failures, self.ensemble = seed, restarts, failures, None
+        self._latest_read = None
+        self.gains.load_state_dict(under("worth", state))
         settled = under("blocks", state)
         if settled:
             blocks = FeatureBlocks.from_state(self.config.blocks, self.dim, settled)
-            check_shapes(under("team", state), team_shapes(self.config.team, blocks))
-            team = self._fresh(blocks)
-            team.load_state_dict(under("team", state))
-            self.team = team
+            check_shapes(under("team", state), ensemble_shapes(self.config.ensemble, blocks))
+            ensemble = self._fresh(blocks)
+            ensemble.load_state_dict(under("team", state))
+            self.ensemble = ensemble
 
 
-@dataclass(slots=True)
-class Sheets:
-    """Every learner's scores and means of a round's distinct contexts, computed when asked for."""
-
-    team: Team
-    features: Features
-    group: Tensor  # (n,) the distinct context of every arm
-    t: int
-    _known: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
-
-    def of(self, name: str) -> tuple[Tensor, Tensor]:
-        if name not in self._known:
-            self._known[name] = self.team.learners[name].scores(self.features, self.t)
-        return self._known[name]
-
-
-def _kth_largest(values: Tensor, k: int) -> float:
-    return float(values.topk(k).values[-1])
+def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
+    """Scores by the rule of `combine`, and the leader's means, of distinct contexts: (u,), (u,)."""
+    ensemble, names = cache.ensemble, list(cache.ensemble.learners)
+    scores, means = cache.of(ensemble.leader)
+    if config.combine == "leader":
+        return scores, means
+    if config.combine == "max":
+        every = torch.stack([cache.of(name)[0] for name in names])
+        return (every - config.penalty * ensemble.gaps.unsqueeze(1)).amax(0), means
+    weights = sound(torch.softmax(ensemble.log_weights / config.temperature, 0))
+    used = [m for m, weight in enumerate(weights.tolist()) if weight > NEGLIGIBLE]
+    return weights[used] @ torch.stack([cache.of(names[m])[0] for m in used]), means
 
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Logistic regression on feature blocks by Laplace's approximation, prior variances told by the data."""
+"""Logistic regression on feature blocks by Laplace's approximation, prior variances by type-II maximum likelihood."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.configuration import AT_LEAST_ONE, POSITIVE, check_ranges, checked
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.logistic import newton
 from neuclust.models.feature_net import RetrainConfig
 from neuclust.models.state import take
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.learners.block_regression import BlockLayout, taken_variances
+from neuclust.policies.auto.learners.block_regression import BlockPrior, taken_variances
 from neuclust.policies.auto.plays import Played, Plays
 
-# variance of what a block adds to the log-odds, before anything was seen
+# prior variance of a block's contribution to the log-odds
 PRIOR = {
     "constant": 1.0, "pooled": 2.0, "average": 2.0, "mask": 0.5, "pooled-square": 1.0, "squares": 1.0, "crosses": 1.0,
 }  # fmt: skip
-SLOPE = 1e-4  # chances that round to 1 are still told apart by their log-odds
+SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
 
 
 def _often_at_first() -> RetrainConfig:
@@ -30,8 +29,9 @@ def _often_at_first() -> RetrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
+@checked(tune_every=AT_LEAST_ONE)
 class BlockLogisticConfig:
-    """When it is fitted anew; an evidence step at every fit after a multiple of `tune_every` slates, and its bounds."""
+    """When it is refitted; an evidence step at fits after a multiple of `tune_every` slates, and its bounds."""
 
     refit: RetrainConfig = field(default_factory=_often_at_first)
     tune_every: int = 10
@@ -39,21 +39,16 @@ class BlockLogisticConfig:
     most_variance: float = 3000.0
 
     def __post_init__(self) -> None:
-        check_entries(self)
-        if self.tune_every < 1 or not 0 < self.least_variance <= self.most_variance:
-            raise ConfigError(
-                "logistic: expected tune_every >= 1 and variances above 0 in order, got "
-                f"{self.tune_every} and {self.least_variance} to {self.most_variance}"
-            )
+        check_ranges(self, least_variance=(POSITIVE[0], self.most_variance))
 
 
 class BlockLogistic:
-    """P(r = 1) = 1/(1 + exp(−mᵀx)) on the blocks up to `last`, with m the most probable weights; greedy."""
+    """P(r = 1) = 1/(1 + exp(−mᵀx)) on the blocks up to `last`, m the posterior mode; greedy."""
 
     def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str) -> None:
         self.config = config
-        self.layout = BlockLayout.leading(blocks, last, PRIOR)
-        self.mean = torch.zeros(self.layout.size, dtype=torch.float64)
+        self.prior = BlockPrior.leading(blocks, last, PRIOR)
+        self.mean = torch.zeros(self.prior.size, dtype=torch.float64)
 
     def means(self, features: Features) -> Tensor:
         return torch.sigmoid(features.dot(self.mean))
@@ -69,18 +64,17 @@ class BlockLogistic:
             return
         factor = self._fit(plays, 3 if t < 50 else 2)
         if t % self.config.tune_every == 0:
-            self.layout.step(
-                self.mean, inverse_diagonal(factor), (self.config.least_variance, self.config.most_variance)
-            )
+            bounds = self.config.least_variance, self.config.most_variance
+            self.prior.step(self.mean, inverse_diagonal(factor), bounds)
             self._fit(plays, 2)
 
     def _fit(self, plays: Plays, steps: int) -> Tensor:
-        self.mean, factor = newton(*plays.table(self.layout.size), self.layout.prior, self.mean, steps)
+        self.mean, factor = newton(*plays.table(self.prior.size), self.prior.by_column, self.mean, steps)
         return factor
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {"mean": self.mean.clone(), "variances": self.layout.variances.clone()}
+        return {"mean": self.mean.clone(), "variances": self.prior.variances.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.mean = take(state, "mean", self.mean)
-        self.layout.variances = taken_variances(state, self.layout.variances)
+        self.prior.variances = taken_variances(state, self.prior.variances)

@@ -1,44 +1,42 @@
-"""Learners that share all data: each predicts rewards and scores arms in its own way; built by name."""
+"""The learners of an ensemble by name: each predicts rewards and scores arms from the same data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
-from neuclust.models.bayes_linear import BayesLinearConfig
-from neuclust.models.encoder import EncoderConfig
-from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig, net_shapes
+from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.errors import ConfigError, RenamedWarning
+from neuclust.models.feature_net import net_shapes
 from neuclust.models.state import Shape, nested_shapes
+from neuclust.policies.auto.basis import FOURIER_VARIANCES, FREQUENCIES, LENGTH_SCALES, FourierFeatures
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.fourier_features import LENGTHS, VARIANCES, WAVES, Waves
 from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
 from neuclust.policies.auto.learners.block_regression import (
-    BlockLayout,
+    BlockPrior,
     BlockRegression,
     BlockRegressionConfig,
     regression_shapes,
 )
 from neuclust.policies.auto.learners.index_regression import IndexConfig, IndexRegression, index_shapes
 from neuclust.policies.auto.learners.local_regression import LocalRegression
-from neuclust.policies.auto.learners.net_regression import NetRegression
+from neuclust.policies.auto.learners.net_regression import NetLearner, NetLearnerConfig
 from neuclust.policies.auto.plays import Played, Plays
-from neuclust.randomness import stream
 
 
 class Learner(Protocol):
-    """Reads features of contexts; `learn` is called with every slate, which `plays` holds already."""
+    """A model of rewards; `learn` is called after every slate, which `plays` holds already."""
 
     def means(self, features: Features) -> Tensor:
         """Expected rewards, (n,)."""
         ...
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
-        """What arms are ranked by in round t, and their expected rewards: (n,), (n,)."""
+        """Scores that rank arms in round t, and expected rewards: (n,), (n,)."""
         ...
 
     def learn(self, played: Played, plays: Plays) -> None: ...
@@ -49,121 +47,59 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NetLearnerConfig:
-    """One net and its posterior; a round ranks by one draw of `spread` posterior standard deviations.
-
-    `decay` is that of the net named `net`, `strong_decay` of the one named `stiff-net`.
-    """
-
-    width: int = 32
-    decay: float = 5e-4
-    strong_decay: float = 2.5e-3
-    steps: int = 200
-    rate: float = 3e-3
-    spread: float = 1.0
-    posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
-
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if not self.spread >= 0:
-            raise ConfigError(f"net.spread: expected a number of at least 0, got {self.spread}")
-        if not self.strong_decay >= 0:
-            raise ConfigError(f"net.strong_decay: expected a number of at least 0, got {self.strong_decay}")
-        self.net  # noqa: B018 - refuses what no net can be made of
-
-    @property
-    def net(self) -> FeatureNetConfig:
-        """Contexts come encoded, with a constant and what features share among their columns."""
-        given = NetInputConfig(EncoderConfig("raw"), pooled=False, constant=0.0)
-        adam = AdamConfig(rate=self.rate, steps=self.steps, decay=self.decay)
-        return FeatureNetConfig(given, width=self.width, init="he", adam=adam)
-
-
-class NetLearner:
-    """w̃ᵀx, w̃ ~ N(m, spread²Λ⁻¹) drawn once a round, x = [1, φ(z; θ)]."""
-
-    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
-        self.spread, self.seed, self.purpose = config.spread, seed, purpose
-        net = FeatureNet(config.net, blocks.input_size, seed, purpose)
-        self.regression = NetRegression(net, config.posterior)
-
-    def means(self, features: Features) -> Tensor:
-        return self.regression.posterior.means(self.regression.features(features.inputs))
-
-    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
-        x, belief = self.regression.features(features.inputs), self.regression.posterior
-        return x @ belief.draw(stream(self.seed, f"{self.purpose} draw", t), self.spread), belief.means(x)
-
-    def learn(self, played: Played, plays: Plays) -> None:
-        self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
-
-    @property
-    def failures(self) -> int:
-        """Trainings that ended in NaN or in a net without a live unit."""
-        return self.regression.net.failures
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return self.regression.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.regression.load_state_dict(state)
-
-
-@dataclass(frozen=True, slots=True)
+@checked(linear_bonus=NON_NEGATIVE, local_bonus=NON_NEGATIVE, fourier_bonus=NON_NEGATIVE)
 class LearnersConfig:
-    """Options of the learners; each bonus is how many standard deviations that one adds to its means."""
+    """Options of the learners. Each bonus is the number of standard deviations added to that learner's means; those
+    without one are greedy, or have an option of their own."""
 
     linear_bonus: float = 1.0
     local_bonus: float = 2.0
-    waves_bonus: float = 1.0
+    fourier_bonus: float = 1.0
+    RENAMED: ClassVar[Mapping[str, str]] = {"waves_bonus": "fourier_bonus"}
     regression: BlockRegressionConfig = field(default_factory=BlockRegressionConfig)
     logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        bonuses = {name: getattr(self, name) for name in ("linear_bonus", "local_bonus", "waves_bonus")}
-        for name, bonus in bonuses.items():
-            if not bonus >= 0:
-                raise ConfigError(f"{name}: expected a number of at least 0, got {bonus}")
-
-
-def _stiff(config: LearnersConfig) -> NetLearnerConfig:
-    return replace(config.net, decay=config.net.strong_decay)
-
 
 Maker = Callable[[LearnersConfig, FeatureBlocks, int, str], Learner]
 
-
-def _linear(config: LearnersConfig, blocks: FeatureBlocks, *_: int | str) -> Learner:
-    return BlockRegression.leading(config.regression, blocks, "mask", config.linear_bonus)
-
-
-def _local(config: LearnersConfig, blocks: FeatureBlocks, *_: int | str) -> Learner:
-    assert blocks.places is not None  # `fitting_learners` leaves it out elsewhere
-    return LocalRegression(config.regression, blocks.places, config.local_bonus)
+# the last feature block of learners that read feature blocks
+LAST_BLOCK = {"linear": "mask", "quadratic": "crosses", "logistic": "crosses", "additive": "squares"}
 
 
-def _waves(config: LearnersConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> Learner:
-    waves = Waves.of(blocks, seed, purpose)
-    return BlockRegression(config.regression, BlockLayout(waves.sizes, VARIANCES), waves, config.waves_bonus)
+def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
+    assert blocks.clusters is not None  # `fitting_learners` leaves it out elsewhere
+    return LocalRegression(config.regression, blocks.clusters, config.local_bonus)
 
 
-# name -> how it is made from the options, the blocks, a seed and a purpose for its random numbers
+def _fourier(config: LearnersConfig, basis: FourierFeatures) -> Learner:
+    return BlockRegression(config.regression, BlockPrior(basis.sizes, FOURIER_VARIANCES), basis, config.fourier_bonus)
+
+
+def _blocks(name: str, config: LearnersConfig, blocks: FeatureBlocks, bonus: float = 0.0) -> Learner:
+    return BlockRegression.leading(config.regression, blocks, LAST_BLOCK[name], bonus)
+
+
+# name -> constructor from the options c, the feature blocks b, a seed s and a purpose p for its random numbers
 LEARNERS: dict[str, Maker] = {
-    "linear": _linear,
-    "local": _local,
-    "quadratic": lambda config, blocks, *_: BlockRegression.leading(config.regression, blocks, "crosses", 0.0),
-    "logistic": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "crosses"),
-    "additive": lambda config, blocks, *_: BlockLogistic(config.logistic, blocks, "squares"),
-    "waves": _waves,
-    "index": lambda config, blocks, seed, purpose: IndexRegression(
-        config.index, config.regression, blocks, seed, purpose
-    ),
-    "net": lambda config, blocks, seed, purpose: NetLearner(config.net, blocks, seed, purpose),
-    "stiff-net": lambda config, blocks, seed, purpose: NetLearner(_stiff(config), blocks, seed, purpose),
+    "linear": lambda c, b, *_: _blocks("linear", c, b, c.linear_bonus),
+    "local": lambda c, b, *_: _local(c, b),
+    "quadratic": lambda c, b, *_: _blocks("quadratic", c, b),
+    "logistic": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["logistic"]),
+    "additive": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["additive"]),
+    "fourier": lambda c, b, s, p: _fourier(c, FourierFeatures.of(b, s, p)),
+    "index": lambda c, b, s, p: IndexRegression(c.index, c.regression, b, s, p),
+    "net": lambda c, b, s, p: NetLearner(c.net, b, s, p),
+    "stiff-net": lambda c, b, s, p: NetLearner(replace(c.net, decay=c.net.strong_decay), b, s, p),
 }
+
+EARLIER_NAMES = {"fourier": "waves"}
+
+
+def label(name: str) -> str:
+    """What a learner is called in random streams, whose labels fix every number, and in the tensors of saves."""
+    return EARLIER_NAMES.get(name, name)
 
 
 def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
@@ -173,33 +109,35 @@ def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> 
         yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
     elif name == "index":
         yield from index_shapes(config.index, blocks)
-    elif name == "waves":
-        yield from regression_shapes(blocks.input_size + WAVES * len(LENGTHS))
-    elif name in ("linear", "quadratic"):
-        yield from regression_shapes(sum(blocks.sizes("mask" if name == "linear" else "crosses").values()))
-    elif name in ("logistic", "additive"):
-        yield "mean", (sum(blocks.sizes("crosses" if name == "logistic" else "squares").values()),)
+    elif name == "fourier":
+        yield from regression_shapes(blocks.input_size + FREQUENCIES * len(LENGTH_SCALES))
+    elif name in LAST_BLOCK:
+        size = sum(blocks.sizes(LAST_BLOCK[name]).values())
+        yield from [("mean", (size,))] if name in ("logistic", "additive") else regression_shapes(size)
 
 
-def learner_names(text: str) -> tuple[str, ...]:
-    """`linear,net` as names; unknown ones and none at all are refused."""
-    names = tuple(word.strip() for word in text.split(","))
-    unknown = [name for name in names if name not in LEARNERS]
-    if unknown or len(set(names)) < len(names):
+def checked_names(text: str) -> str:
+    """`linear,net` under present names; unknown names, equal ones and none at all are refused."""
+    names = [word.strip() for word in text.split(",")]
+    for new, old in EARLIER_NAMES.items():
+        if old in names:
+            message = f"the learner {old} is now called {new}; the earlier name is accepted until 0.3"
+            warnings.warn(message, RenamedWarning, stacklevel=4)
+            names[names.index(old)] = new
+    if not set(names) <= set(LEARNERS) or len(set(names)) < len(names):
         raise ConfigError(f"learners: expected some of {', '.join(LEARNERS)}, each at most once, got {text!r}")
-    return names
+    return ",".join(names)
 
 
-def fitting_learners(names: Sequence[str], blocks: FeatureBlocks) -> list[str]:
-    """Those that have something to say of such contexts.
+def fitting_learners(names: str, blocks: FeatureBlocks) -> list[str]:
+    """The learners out of `linear,net` that apply to such contexts; `linear` where none does.
 
-    Without crosses the logistic learner is the additive one: a copy would only cost time; and there are too many
-    directions for `index` to tell which count. Without clusters nothing is local. Where nobody is left the linear
-    learner is.
+    Without crosses the logistic learner equals the additive one, and there are too many directions for `index`. Without
+    clusters there is no `local`.
     """
-    left_out = set()
+    given, left_out = names.split(","), set()
     if not blocks.crossed:
-        left_out |= {"index", "logistic"} if "additive" in names else {"index"}
-    if blocks.places is None:
+        left_out |= {"index", "logistic"} if "additive" in given else {"index"}
+    if blocks.clusters is None:
         left_out.add("local")
-    return [name for name in names if name not in left_out] or ["linear"]
+    return [name for name in given if name not in left_out] or ["linear"]

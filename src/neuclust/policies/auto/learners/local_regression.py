@@ -1,81 +1,55 @@
-"""One small Bayesian regression a cluster; variances, noise and the clusters' common level are told by all of them.
+"""One Bayesian regression per cluster with shared hyperparameters: a hierarchical (empirical Bayes) linear model.
 
 r = level + w_cᵀx + noise,  x = [1, (z − centroid_c)/spread],  w_c ~ N(0, diag(s_level, s_slope, …)) for each cluster c.
 
-A cluster nobody has played has the common level and the width √s_level, so that a bonus sends somebody there once.
+A cluster without data has the common level and the width √s_level, so that a bonus leads to one visit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from neuclust.models.state import expect, take, take_numbers
-from neuclust.policies.auto.features import Features, Places
+from neuclust.policies.auto.features import ContextClusters, Features
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig, taken_variances
 from neuclust.policies.auto.plays import Played, Plays
 
-LEVEL = 0.3  # the common level before anything was seen; counts like one cluster
-VARIANCES = (0.1, 0.05)  # of a cluster's own level and of its slope, before anything was seen; counts like one weight
+LEVEL = 0.3  # prior mean of the common level; counts like one cluster
+VARIANCES = (0.1, 0.05)  # prior variances of a cluster's own level and of its slope; count like one weight
 TUNED_FROM = 50  # rewards, before which variances and noise stay as they are
-OFTEN_UNTIL = 20  # slates after each of which the level is set anew
-
-
-@dataclass(slots=True)
-class _Sums:
-    """XᵀX (C, p, p) and Xᵀr (C, p) of every cluster, Σr² and how many rewards."""
-
-    gram: Tensor
-    moment: Tensor
-    energy: float = 0.0
-    count: int = 0
-
-    @classmethod
-    def of(cls, clusters: int, size: int) -> _Sums:
-        zeros = torch.zeros(clusters, size, size, dtype=torch.float64)
-        return cls(zeros, zeros[:, 0].clone())
-
-    def add(self, x: Tensor, labels: Tensor, rewards: Tensor) -> None:
-        self.gram.index_add_(0, labels, x.unsqueeze(2) * x.unsqueeze(1))
-        self.moment.index_add_(0, labels, x * rewards.unsqueeze(1))
-        self.energy += float(rewards @ rewards)
-        self.count += len(x)
-
-    def residual(self, weights: Tensor) -> float:
-        """Σ(r − wᵀx)² for weights (C, p)."""
-        pulled = (self.gram @ weights.unsqueeze(2))[:, :, 0]
-        return self.energy + float((weights * (pulled - 2 * self.moment)).sum())
+OFTEN_UNTIL = 20  # slates after each of which the level is re-estimated
 
 
 class LocalRegression:
     """level + w_cᵀx + bonus·√(xᵀΛ_c⁻¹x) of the nearest cluster c."""
 
-    def __init__(self, config: BlockRegressionConfig, places: Places, bonus: float) -> None:
-        self.config, self.places, self.bonus = config, places, bonus
-        clusters, dim = places.centroids.shape
-        self._sums = _Sums.of(clusters, dim + 1)
+    def __init__(self, config: BlockRegressionConfig, clusters: ContextClusters, bonus: float) -> None:
+        self.config, self.clusters, self.bonus = config, clusters, bonus
+        count, dim = clusters.centroids.shape
+        self._gram = torch.zeros(count, dim + 1, dim + 1, dtype=torch.float64)  # XᵀX per cluster
+        self._moment = torch.zeros(count, dim + 1, dtype=torch.float64)  # Xᵀr per cluster
+        self._energy, self._count = 0.0, 0  # Σr² and the number of rewards
         self.level, self.noise = LEVEL, config.noise
         self.variances = torch.tensor(VARIANCES, dtype=torch.float64)
         self._solved: tuple[Tensor, Tensor] | None = None
 
     def _solve(self) -> tuple[Tensor, Tensor]:
-        """Λ⁻¹ (C, p, p) and the means of w (C, p); made when first asked for after a change."""
+        """Λ⁻¹ (C, p, p) and the means of w (C, p); computed on the first read after a change."""
         if self._solved is None:
-            dim = self.places.centroids.shape[1]
-            prior = torch.cat([self.variances[:1], self.variances[1:].expand(dim)])
-            precision = self._sums.gram / self.noise + torch.diag(1 / prior)
+            prior = torch.cat([self.variances[:1], self.variances[1:].expand(self._moment.shape[1] - 1)])
+            precision = self._gram / self.noise + torch.diag(1 / prior)
             covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-            moment = (self._sums.moment - self.level * self._sums.gram[:, 0]) / self.noise
+            moment = (self._moment - self.level * self._gram[:, 0]) / self.noise
             self._solved = covariance, (covariance @ moment.unsqueeze(2))[:, :, 0]
         return self._solved
 
     def _read(self, features: Features) -> tuple[Tensor, Tensor]:
         """x (n, p) and clusters (n,)."""
-        labels = self.places.labels(features.x)
-        x = (features.x - self.places.centroids[labels]) / self.places.spread
+        labels = self.clusters.labels(features.x)
+        x = (features.x - self.clusters.centroids[labels]) / self.clusters.spread
         return torch.cat([x.new_ones(len(x), 1), x], 1), labels
 
     def means(self, features: Features) -> Tensor:
@@ -87,22 +61,26 @@ class LocalRegression:
         covariance, weights = self._solve()
         means = self.level + (x * weights[labels]).sum(1)
         squares = torch.empty_like(means)
-        for cluster in torch.unique(labels).tolist():  # one product a cluster, not one matrix an arm
+        for cluster in torch.unique(labels).tolist():  # one product per cluster, not one matrix per arm
             mine = labels == cluster
             squares[mine] = ((x[mine] @ covariance[cluster]) * x[mine]).sum(1)
         return means + self.bonus * squares.clamp(min=0).sqrt(), means
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self._sums.add(*self._read(played.features), played.rewards)
+        (x, labels), rewards = self._read(played.features), played.rewards
+        self._gram.index_add_(0, labels, x.unsqueeze(2) * x.unsqueeze(1))
+        self._moment.index_add_(0, labels, x * rewards.unsqueeze(1))
+        self._energy += float(rewards @ rewards)
+        self._count += len(x)
         self._solved = None
         if plays.slates % self.config.every == 0 or plays.slates < OFTEN_UNTIL:
             for _ in range(self.config.steps):
                 self._set_level()
-                if self._sums.count >= TUNED_FROM:
+                if self._count >= TUNED_FROM:
                     self._set_variances()
 
     def _set_level(self) -> None:
-        """The clusters' mean level, each counted by how much of it the data determines."""
+        """The clusters' mean level, each weighted by the share of it that the data determines."""
         covariance, weights = self._solve()
         known = 1 - covariance[:, 0, 0] / self.variances[0]
         total = LEVEL + float((known * (self.level + weights[:, 0])).sum())
@@ -110,10 +88,10 @@ class LocalRegression:
         self._solved = None
 
     def _set_variances(self) -> None:
-        """One fixed-point step (MacKay, 1992) for both variances and the noise.
+        """One evidence step (MacKay, 1992) for both variances and the noise.
 
         The prior variance counts like one determined weight: with few clusters played, levels that happen to agree
-        must not end all curiosity.
+        must not end exploration.
         """
         config = self.config
         covariance, weights = self._solve()
@@ -123,26 +101,32 @@ class LocalRegression:
             known = float((1 - uncertain[:, block] / prior).sum())
             stepped.append((float(weights[:, block].square().sum()) + first) / (known + 1))
             determined += known
-        level = torch.zeros_like(weights)
-        level[:, 0] = self.level
-        noise = self._sums.residual(weights + level) / max(1.0, self._sums.count - determined)
+        noise = self._residual(weights) / max(1.0, self._count - determined)
         self.variances = torch.tensor(stepped, dtype=torch.float64).clamp(config.least_variance, config.most_variance)
         self.noise = min(max(noise, config.least_noise), config.most_noise)
         self._solved = None
 
+    def _residual(self, weights: Tensor) -> float:
+        """Σ(r − level − w_cᵀx)² for weights (C, p)."""
+        total = weights.clone()
+        total[:, 0] += self.level
+        fitted = (self._gram @ total.unsqueeze(2))[:, :, 0]
+        return self._energy + float((total * (fitted - 2 * self._moment)).sum())
+
     def state_dict(self) -> dict[str, Tensor]:
-        numbers = [self.level, self.noise, self._sums.energy, float(self._sums.count)]
+        numbers = [self.level, self.noise, self._energy, float(self._count)]
         return {
-            "gram": self._sums.gram.clone(),
-            "moment": self._sums.moment.clone(),
+            "gram": self._gram.clone(),
+            "moment": self._moment.clone(),
             "variances": self.variances.clone(),
             "numbers": torch.tensor(numbers, dtype=torch.float64),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        gram, moment = take(state, "gram", self._sums.gram), take(state, "moment", self._sums.moment)
+        gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)
         variances = taken_variances(state, self.variances)
         level, noise, energy, count = take_numbers(state, "numbers", 4)
         expect(noise > 0 and count >= 0 and count == round(count), "noise above 0 and a whole count", (noise, count))
         self.variances, self.level, self.noise = variances, level, noise
-        self._sums, self._solved = _Sums(gram, moment, energy, round(count)), None
+        self._gram, self._moment, self._energy, self._count = gram, moment, energy, round(count)
+        self._solved = None

@@ -1,46 +1,50 @@
-"""Bayesian linear regression on a net's last hidden layer, rebuilt whenever the net was trained."""
+"""Bayesian linear regression on a net's last hidden layer (Riquelme, Tucker and Snoek, 2018)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, with_constant
-from neuclust.models.feature_net import FeatureNet
+from neuclust.models.encoder import EncoderConfig
+from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
 from neuclust.models.history import History
 from neuclust.models.state import nested, under
-from neuclust.policies.auto.features import shortened
+from neuclust.policies.auto.features import FeatureBlocks, Features, shortened
+from neuclust.policies.auto.plays import Played, Plays
+from neuclust.randomness import stream
 
 LONGEST = 1e3  # one outlier of a million would leave no digits for all other weights
 
 
 class NetRegression:
-    """The belief N(m, Λ⁻¹) about rewards as a linear function of x = [1, φ(z; θ)].
+    """The posterior N(m, Λ⁻¹) of rewards as a linear function of x = [1, φ(z; θ)].
 
-    Between trainings of θ it grows by what was played; after a training the features have moved, and it is rebuilt
-    from the whole history.
+    Between trainings of θ it adds what was played; after a training the features have moved, and it is rebuilt from
+    the whole history.
     """
 
     def __init__(self, net: FeatureNet, config: BayesLinearConfig) -> None:
         self.net = net
-        self.posterior = BayesLinear.of(config, net.config.width + 1)
+        prior = torch.full((net.config.width + 1,), config.prior_variance, dtype=torch.float64)
+        self.posterior = BayesLinear(prior, config.noise_variance)
 
     def features(self, inputs: Tensor, columns: Tensor | None = None) -> Tensor:
         """[1, φ] of encoded contexts, φ of length at most 1,000: (n, d') -> (n, m + 1)."""
         return with_constant(shortened(self.net.features(inputs, columns), LONGEST))
 
     def learn(self, history: History, rows: Tensor, rewards: Tensor, t: int) -> None:
-        """Take in rewards (k,) of the history's rows (k,), which holds them already, at the t-th update."""
+        """Learn rewards (k,) of the history's rows (k,), which holds them already, at the t-th update."""
         if self.net.train(history, t):
-            self._rebuild(history)
+            contexts, means, counts = history.targets()
+            energy = float(history.rewards.rows @ history.rewards.rows)
+            self.posterior.rebuild(self.features(contexts), means * counts, counts, energy)
         elif len(rewards):
             self.posterior.observe(self.features(history.contexts.rows[rows]), rewards)
-
-    def _rebuild(self, history: History) -> None:
-        contexts, means, counts = history.targets()
-        rewards = history.rewards.rows
-        self.posterior.rebuild(self.features(contexts), means * counts, counts, float(rewards @ rewards))
 
     def state_dict(self) -> dict[str, Tensor]:
         return {**nested("net", self.net.state_dict()), **nested("posterior", self.posterior.state_dict())}
@@ -48,3 +52,59 @@ class NetRegression:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.net.load_state_dict(under("net", state))
         self.posterior.load_state_dict(under("posterior", state))
+
+
+@dataclass(frozen=True, slots=True)
+@checked(spread=NON_NEGATIVE, strong_decay=NON_NEGATIVE)
+class NetLearnerConfig:
+    """One net and its posterior; scores are one posterior draw per round, of `spread` standard deviations.
+
+    `decay` is that of the net named `net`, `strong_decay` of the one named `stiff-net`.
+    """
+
+    width: int = 32
+    decay: float = 5e-4
+    strong_decay: float = 2.5e-3
+    steps: int = 200
+    rate: float = 3e-3
+    spread: float = 1.0
+    posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
+
+    def __post_init__(self) -> None:
+        self.net  # noqa: B018 - refuses what no net can be made of
+
+    @property
+    def net(self) -> FeatureNetConfig:
+        """Contexts come encoded, with a constant and what features share among their columns."""
+        given = NetInputConfig(EncoderConfig("raw"), pooled=False, constant=0.0)
+        adam = AdamConfig(rate=self.rate, steps=self.steps, decay=self.decay)
+        return FeatureNetConfig(given, width=self.width, init="he", adam=adam)
+
+
+class NetLearner:
+    """Thompson sampling: w̃ᵀx, w̃ ~ N(m, spread²Λ⁻¹) drawn once per round, x = [1, φ(z; θ)]."""
+
+    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
+        self.spread, self.seed, self.purpose = config.spread, seed, purpose
+        self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
+
+    def means(self, features: Features) -> Tensor:
+        return self.regression.posterior.means(self.regression.features(features.inputs))
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
+        x, belief = self.regression.features(features.inputs), self.regression.posterior
+        return x @ belief.draw(stream(self.seed, f"{self.purpose} draw", t), self.spread), belief.means(x)
+
+    def learn(self, played: Played, plays: Plays) -> None:
+        self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
+
+    @property
+    def failures(self) -> int:
+        """Trainings that ended in NaN or in a net without a live unit."""
+        return self.regression.net.failures
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.regression.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        self.regression.load_state_dict(state)

@@ -1,0 +1,94 @@
+"""Exploration within a slate: slots drawn at random (ε-greedy) and slots of the largest optimistic score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
+from neuclust.kernels.ranking import top
+from neuclust.policies.auto.ensemble import Ensemble
+from neuclust.policies.auto.features import Features
+
+
+@dataclass(frozen=True, slots=True)
+@checked(eps0=(0, 1), rival=(0, 1), epsc=NON_NEGATIVE, power=NON_NEGATIVE, least_lift=POSITIVE)
+class ExplorationConfig:
+    """A slot explores with probability ε = min(eps0, epsc (1 − r̄)^power / (t · lift)); a share `rival` of these takes
+    the best arm of a learner drawn at random, the others any arm, uniformly. r̄ is a moving average of the rewards of
+    arms chosen by score, lift the difference to the mean reward of arms drawn uniformly (at least `least_lift`), t the
+    number of slates since the start or the last detected change.
+
+    Exploration then costs about epsc (1 − r̄)^power / t per slot whatever the problem, and continues at no cost as long
+    as choosing by score earns no more than choosing at random.
+    """
+
+    eps0: float = 0.8
+    epsc: float = 3.0
+    power: float = 4.0
+    least_lift: float = 0.01
+    rival: float = 0.5
+
+    def chance(self, mean_reward: float, lift: float, t: int) -> float:
+        """ε for r̄ = `mean_reward` at slate t = 1, 2, …"""
+        cost = self.epsc * (1 - mean_reward) ** self.power / t
+        return float(min(self.eps0, cost / max(self.least_lift, lift)))
+
+
+@dataclass(slots=True)
+class ScoreCache:
+    """Scores and means of a round's distinct contexts (u,) per learner, each computed on first use."""
+
+    ensemble: Ensemble
+    features: Features
+    group: Tensor  # (n,) the distinct context of every arm
+    t: int
+    _known: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+
+    def of(self, name: str) -> tuple[Tensor, Tensor]:
+        """Scores and means of one learner."""
+        if name not in self._known:
+            self._known[name] = self.ensemble.learners[name].scores(self.features, self.t)
+        return self._known[name]
+
+    def arm_scores(self, name: str) -> Tensor:
+        """Scores of one learner for every arm, (n,)."""
+        return self.of(name)[0][self.group]
+
+
+def explored_arms(
+    cache: ScoreCache, rank: Tensor, slots: int, rival: float, rng: np.random.Generator
+) -> list[tuple[int, bool]]:
+    """Distinct positions for `slots` slots, each with whether it was drawn uniformly from all arms."""
+    found: list[tuple[int, bool]] = []
+    names = list(cache.ensemble.learners)
+    for _ in range(slots):
+        taken = [position for position, _ in found]
+        if rng.random() < rival:
+            scores = cache.arm_scores(names[int(rng.integers(len(names)))])
+            scores[taken] = -torch.inf
+            found.append((int(top(scores, rank, 1)[0]), False))
+        else:
+            free = np.setdiff1d(np.arange(len(cache.group)), taken)
+            found.append((int(free[rng.integers(len(free))]), True))
+    return found
+
+
+def optimistic_arms(cache: ScoreCache, filled: Tensor, rank: Tensor, slots: int, penalty: float) -> Tensor:
+    """The `slots` arms outside `filled` of the largest max_m [min(1, score_m) − penalty · lost evidence_m], (slots,).
+
+    A leader that plays only its own favourites collects evidence that confirms it; a rival that scores other arms
+    higher is never refuted unless they are played.
+    """
+    best = torch.full(cache.group.shape, -torch.inf, dtype=torch.float64)
+    lost = cache.ensemble.lost_evidence
+    losses = dict(zip(cache.ensemble.learners, (penalty * lost).tolist(), strict=True))
+    for name in sorted(losses, key=lambda name: losses[name]):
+        if 1 - losses[name] < float(best.topk(slots).values[-1]):
+            break  # scores are at most 1: neither this learner nor those behind it can change the choice
+        best = best.maximum(cache.arm_scores(name).clamp(max=1) - losses[name])
+        best[filled] = -torch.inf
+    return top(best, rank, slots)
