@@ -31,7 +31,7 @@ from neuclust.kernels.network import (
 )
 from neuclust.kernels.pruning import Bounds
 from neuclust.kernels.regions import find_regions, group_rows
-from neuclust.kernels.training import Parameters, arm_gradients, arm_objective, lifeless
+from neuclust.kernels.training import Parameters, Steps, arm_gradients, arm_objective
 from neuclust.models.confidence import (
     ConfidenceConfig,
     FullConfidence,
@@ -265,8 +265,7 @@ class ArmModel:
         result = fit(self._problem(), start, training)
         self.net = self._with(result.parameters)
         contexts, target, _ = self.history.targets()
-        # unguarded training is as published, dead or not
-        dead = training.guard and training.revive and lifeless(self.net, contexts, target)
+        dead = training.restarts(self.net, contexts, target)
         if dead:
             self.net = self.initial
         self.failures += result.failed + dead
@@ -296,7 +295,7 @@ class ArmModel:
 
         def loss(weights: Parameters) -> float:
             if rows is None:
-                return arm_objective(self._with(weights), x, target, weight)
+                return float(arm_objective(self._with(weights), x, target, weight))
             means, _ = fused.arm_means_and_norms(self.net, weights, rows.rows)
             return 0.5 * float((weight * (means - target) ** 2).sum())
 
@@ -307,9 +306,7 @@ class ArmModel:
 
         def at_once(start: Parameters, step: float) -> Parameters:
             assert rows is not None
-            return fused.descend_arm(
-                self.net, start, rows, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor
-            )
+            return fused.descend_arm(self.net, start, rows, target, weight, Steps(training.steps, step, pull, anchor))
 
         return LeastSquares(
             gradient=minibatch if training.optimizer == "sgd" else full_batch,

@@ -18,8 +18,9 @@ from neuclust.configuration import check_entries
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round, known_arms
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
+from neuclust.kernels.monotone import slate_scores
 from neuclust.kernels.network import Factors
-from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
+from neuclust.kernels.pruning import Bounds, Clusters, Floats, Integers, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
@@ -172,7 +173,7 @@ class NeUClust:
             rows = bounds.group[positions]
             return value(bounds.upper[rows], torch.from_numpy(bounds.means[rows]))
 
-        winner, chosen = best_cluster(bounds, labels, members, rank, self.slate_size, ceiling, exact)
+        winner, chosen = best_cluster(bounds, Clusters(labels, members, rank), self.slate_size, ceiling, exact)
         chosen_means, bonuses = (torch.from_numpy(part) for part in bounds.scores(chosen))
         return Slate(torch.from_numpy(chosen), chosen_means, bonuses, cluster=int(partition.names[winner]))
 
@@ -186,8 +187,8 @@ class NeUClust:
     def _score(self, values: Tensor, means: Tensor) -> Tensor:
         """V of slates with these v and f, (C, K) each: (C,); non-decreasing in every entry."""
         source = values if self.config.slate.input == "optimistic" else means
-        total = values.sum(1) + self.config.slate.weight * self.slate_size * self.slates.value(source)
-        return total / self.slate_size if self.config.slate.score == "mean" else total
+        config = self.config.slate
+        return slate_scores(values, self.slates.value(source), config.weight, config.score == "mean")
 
     def _observe(self, seen: Round, slate: Slate, feedback: Feedback) -> None:
         if self.config.covariance == "slate":
