@@ -32,8 +32,8 @@ def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
         check_supported(run.config)
         if not run.environment.is_plain:
             raise ConfigError(
-                f"{run.environment.name}: the device engine expects a reward that counts arms and all feedback at once, "
-                "got another kind of problem; run it without a device"
+                f"{run.environment.name}: the device engine expects a reward that counts arms and all feedback at once,"
+                " got another kind of problem; run it without a device"
             )
         for batch in found:
             other = runs[batch[0]]
