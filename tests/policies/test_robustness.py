@@ -64,8 +64,12 @@ class Trouble:
 
     @property
     def steady(self) -> bool:
-        """Whether scores are so well conditioned that two orders of summation choose the same slates."""
-        return 1e-3 < self.scale < 1e3 and self.contexts in ("plain", "constant", "zero", "zero at first", "signs")
+        """Whether two orders of summation give the same slates and failures: sound scales, and something to learn.
+
+        Where all rewards are 0 the objective is rounding, and so is whether a step raised it.
+        """
+        plain = self.contexts in ("plain", "constant", "zero", "zero at first", "signs")
+        return plain and 1e-3 < self.scale < 1e3 and self.rewards != "zero"
 
     @property
     def arm_ids(self) -> Tensor:
@@ -193,7 +197,7 @@ PLAYED = [(name, "inline") for name in NAMES] + [(name, "device") for name in ("
 @pytest.mark.parametrize(("name", "engine"), PLAYED)
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_a_random_problem_is_survived(name: str, engine: str, first: int) -> None:
-    for number in range(first, first + 15):
+    for number in range(first, first + (15 if engine == "inline" else 5)):
         ENGINES[engine](name, Trouble.of(number))
 
 

@@ -109,12 +109,6 @@ def _forward(contexts: Contexts, net: Net, means: Floats, signs: Integers) -> No
         _forward_block(contexts, net, means, signs, first)
 
 
-@parallel
-def _forward_shared(contexts: Contexts, net: Net, means: Floats, signs: Integers) -> None:
-    for b in each((len(means) + BLOCK - 1) // BLOCK):
-        _forward_block(contexts, net, means, signs, b * BLOCK)
-
-
 @inlined
 def _widths_block(contexts: Contexts, forms: Floats, region: Integers, widths: Floats, first: int) -> None:
     q = len(contexts[1])
@@ -134,6 +128,12 @@ def _widths_block(contexts: Contexts, forms: Floats, region: Integers, widths: F
 def _widths(contexts: Contexts, forms: Floats, region: Integers, widths: Floats) -> None:
     for first in range(0, len(widths), BLOCK):
         _widths_block(contexts, forms, region, widths, first)
+
+
+@parallel
+def _forward_shared(contexts: Contexts, net: Net, means: Floats, signs: Integers) -> None:
+    for b in each((len(means) + BLOCK - 1) // BLOCK):
+        _forward_block(contexts, net, means, signs, b * BLOCK)
 
 
 @parallel

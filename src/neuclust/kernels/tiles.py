@@ -142,7 +142,8 @@ def descend_tiles(
                 wa, wb, wc, wd = w0[columns[b, 0]], w0[columns[b, 1]], w0[columns[b, 2]], w0[columns[b, 3]]
                 aa, ab, ac, ad, ba, bb, bc, bd, ca, cb, cc, cd, da, db, dc, dd = _entries(values[b])
                 for k in range(width):
-                    p, q, r, s = wa[k], wb[k], wc[k], wd[k]
+                    p, q = wa[k], wb[k]
+                    r, s = wc[k], wd[k]
                     ha[k] += aa * p + ba * q + ca * r + da * s
                     hb[k] += ab * p + bb * q + cb * r + db * s
                     hc[k] += ac * p + bc * q + cc * r + dc * s

@@ -20,6 +20,7 @@ from torch import Tensor
 from neuclust.kernels.network import Network, augment, layers, output
 
 Parameters = tuple[Tensor, ...]
+Gradient = Callable[[Parameters, int], Parameters]  # of the loss, for step number i
 Projection = Callable[[Parameters], None]  # puts parameters back where they may be, in place
 Number = TypeVar("Number", float, Tensor)  # of one network, or (R,) of R networks
 
@@ -82,24 +83,14 @@ def per_run(values: Tensor, like: Tensor) -> Tensor:
     return values.view(-1, *[1] * (like.ndim - 1))
 
 
-def descend(
-    start: Parameters,
-    gradient: Callable[[Parameters, int], Parameters],
-    steps: Steps,
-    project: Projection | None = None,
-) -> Parameters:
-    """The parameters after these steps from `start`; `gradient` takes the number of the step too."""
+def descend(start: Parameters, gradient: Gradient, steps: Steps, project: Projection | None = None) -> Parameters:
+    """The parameters after these steps from `start`."""
     parameters = tuple(p.clone() for p in start)
     descend_(parameters, gradient, steps, project)
     return parameters
 
 
-def descend_(
-    parameters: Parameters,
-    gradient: Callable[[Parameters, int], Parameters],
-    steps: Steps,
-    project: Projection | None = None,
-) -> None:
+def descend_(parameters: Parameters, gradient: Gradient, steps: Steps, project: Projection | None = None) -> None:
     """The same in place."""
     size, shift = steps.size, steps.size * steps.pull
     keep = 1.0 - shift

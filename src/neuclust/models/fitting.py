@@ -13,6 +13,7 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.network import Network
 from neuclust.kernels.training import (
     Descent,
+    Gradient,
     Number,
     Parameters,
     Projection,
@@ -94,7 +95,7 @@ class TrainingConfig:
 class LeastSquares:
     """One training problem, as functions of the parameters."""
 
-    gradient: Callable[[Parameters, int], Parameters]  # of the loss, for step number i
+    gradient: Gradient
     loss: Callable[[Parameters], float]
     curvature: Callable[[Parameters], float]  # Σ_i weight_i ‖∇f_i‖², a bound on the largest eigenvalue
     pull: float

@@ -102,6 +102,12 @@ def single(batch_run: BatchRun, rounds: int) -> tuple[RunRecord, list[list[int]]
     return run(policy, environment, rounds, batch_run.seed, label=batch_run.label), slates
 
 
+def assert_same_slates(runs: list[BatchRun], rounds: int) -> None:
+    trace = trace_batch(runs, rounds)
+    for row, batch_run in enumerate(runs):
+        assert trace.slates[row].tolist() == single(batch_run, rounds)[1]
+
+
 def assert_same(batched: RunRecord, alone: RunRecord) -> None:
     left, right = (
         replace(record, seconds=0.0, select_seconds=0.0, update_seconds=0.0).to_json() for record in (batched, alone)
@@ -118,9 +124,7 @@ def assert_same(batched: RunRecord, alone: RunRecord) -> None:
 def test_equal_to_single_runs(case: str) -> None:
     runs = three_runs(configuration(case), coins_apart())
     assert batches_of(runs) == [[0, 1, 2]]
-    trace = trace_batch(runs, ROUNDS)
-    for row, batch_run in enumerate(runs):
-        assert trace.slates[row].tolist() == single(batch_run, ROUNDS)[1]
+    assert_same_slates(runs, ROUNDS)
 
 
 @pytest.mark.parametrize("case", ["default", "literal, unguarded", "nets that die and restart", "cn-ucb"])
@@ -164,9 +168,7 @@ def test_the_scale_is_settled_by_the_first_round_that_tells_it() -> None:
     for environment in environments:
         silent_at_first(environment)
     runs = three_runs(configuration("automatic scale"), environments)
-    trace = trace_batch(runs, 10)
-    for row, batch_run in enumerate(runs):
-        assert trace.slates[row].tolist() == single(batch_run, 10)[1]
+    assert_same_slates(runs, 10)
 
 
 def test_halving_was_tried() -> None:
@@ -200,9 +202,7 @@ def test_ties_go_to_the_smaller_id() -> None:
         environment.profiles = environment.profiles[torch.arange(48) // 2 * 2]
         environment.arm_ids = environment.arm_ids.flip(0)
     runs = three_runs(configuration("default"), environments)
-    trace = trace_batch(runs, 20)
-    for row, batch_run in enumerate(runs):
-        assert trace.slates[row].tolist() == single(batch_run, 20)[1]
+    assert_same_slates(runs, 20)
 
 
 def test_other_truths_are_other_batches() -> None:
