@@ -7,6 +7,7 @@ numbers both start from.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -99,24 +100,20 @@ class NaiveNeUClust:
 
     def _train_arms(self) -> None:
         x, r = torch.cat(self.contexts), torch.cat(self.rewards)
-        optimizer = torch.optim.SGD(self.theta, lr=self.step)
-        for _ in range(self.steps):
-            optimizer.zero_grad()
-            pull = len(self.theta[0]) * self.ridge * _distance(self.theta, self.theta_start)
-            loss = (((self.mean(x) - r) ** 2).sum() + pull) / (2 * len(r))
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
+        self._descend(self.theta, self.theta_start, lambda: self.mean(x), r)
 
     def _train_slates(self) -> None:
         with torch.no_grad():
             predicted = self.mean(torch.stack(self.contexts))
         target = torch.tensor(self.slate_rewards, dtype=torch.float64)
-        optimizer = torch.optim.SGD(self.slate, lr=self.step)
+        self._descend(self.slate, self.slate_start, lambda: self.slate_value(predicted), target)
+
+    def _descend(self, weights: Parameters, start: Parameters, predict: Callable[[], Tensor], target: Tensor) -> None:
+        optimizer = torch.optim.SGD(weights, lr=self.step)
         for _ in range(self.steps):
             optimizer.zero_grad()
-            pull = len(self.slate[0]) * self.ridge * _distance(self.slate, self.slate_start)
-            loss = (((self.slate_value(predicted) - target) ** 2).sum() + pull) / (2 * len(target))
-            loss.backward()  # type: ignore[no-untyped-call]
+            pull = len(weights[0]) * self.ridge * _distance(weights, start)
+            torch.autograd.backward((((predict() - target) ** 2).sum() + pull) / (2 * len(target)))
             optimizer.step()
 
 

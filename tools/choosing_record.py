@@ -215,7 +215,8 @@ def is_linear(policy: str) -> bool:
     """One shared linear model: linucb, lin-ts, or auto left with its linear learner."""
     title, _, settings = policy.partition("@")
     name = title.partition(":")[0]
-    return name in LINEAR or title in LINEAR or (name == "auto" and "team.learners=linear" in settings.split(";"))
+    alone = {"ensemble.learners=linear", "team.learners=linear"}  # the latter in records before it was renamed
+    return name in LINEAR or title in LINEAR or (name == "auto" and not alone.isdisjoint(settings.split(";")))
 
 
 def is_rival(policy: str) -> bool:

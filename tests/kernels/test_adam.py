@@ -40,7 +40,7 @@ def by_autograd(
             hidden = hidden * torch.from_numpy(np.append(masks[step], [1.0] if net.bias else []).astype(np.float64))
         error = hidden @ weights[-1][0] - torch.from_numpy(y)
         loss = (torch.from_numpy(share) * error**2).sum() + decay * sum((w * w).sum() for w in weights)
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
     return tuple(weight.detach() for weight in weights)
 

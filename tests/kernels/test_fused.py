@@ -11,7 +11,7 @@ from torch import Tensor
 from neuclust.kernels import fused, jit
 from neuclust.kernels.monotone import TRANSFORMS, MonotoneNetwork, slate_gradient_norms, slate_gradients, slate_value
 from neuclust.kernels.network import Network, augment
-from neuclust.kernels.training import Parameters, arm_gradients, descend
+from neuclust.kernels.training import Examples, Parameters, Steps, arm_gradients, descend
 from neuclust.randomness import stream
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: there is no compiled loop")
@@ -28,16 +28,14 @@ def test_arm_steps_equal_the_library(bias: bool, anchored: bool) -> None:
     x[x.abs() < 0.6] = 0.0  # sparse, as masked contexts are
     x[3] = 0.0
     anchor = tuple(draw(5 + i, *w.shape) for i, w in enumerate(net.weights)) if anchored else None
-    rows = augment(net, x)
+    rows, steps = augment(net, x), Steps(25, 0.05, 0.3, anchor)
     expected = descend(
         net.weights,
         lambda w, _: arm_gradients(Network(w, net.scale, bias), rows, target, weight),
-        steps=25, step=0.05, pull=0.3, anchor=anchor,
-    )  # fmt: skip
-    before = [w.clone() for w in net.weights]
-    found = fused.descend_arm(
-        net, net.weights, fused.SparseRows(rows), target, weight, steps=25, step=0.05, pull=0.3, anchor=anchor
+        steps,
     )
+    before = [w.clone() for w in net.weights]
+    found = fused.descend_arm(net, net.weights, fused.SparseRows(rows), target, weight, steps)
     for one, other, old in zip(found, expected, before, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
         assert not torch.allclose(one, old)
@@ -66,6 +64,7 @@ def test_slate_steps_equal_the_library(transform: str, projection: str, anchored
     if projection == "no biases":
         parameters = (*parameters[:2], torch.zeros(6).double(), torch.zeros(1).double())
         net = net.with_parameters(parameters)
+    steps = Steps(20, 0.02, 0.2, anchor)
     first = {"none": 99, "biases": 2, "all": 0, "no biases": 99}[projection]
 
     def project(moving: Parameters) -> None:
@@ -76,13 +75,12 @@ def test_slate_steps_equal_the_library(transform: str, projection: str, anchored
     expected = descend(
         parameters,
         lambda p, _: slate_gradients(net.with_parameters(p), rewards, target, weight),
-        steps=20, step=0.02, pull=0.2, anchor=anchor, project=project,
-    )  # fmt: skip
+        steps,
+        project,
+    )
     before = [p.clone() for p in parameters]
-    found = fused.descend_slate(
-        net, parameters, rewards, target, weight, steps=20, step=0.02, pull=0.2, anchor=anchor,
-        clamp=projection == "all", clamp_bias=projection == "biases", biased=projection != "no biases",
-    )  # fmt: skip
+    limits = fused.Limits(projection == "all", projection == "biases", projection != "no biases")
+    found = fused.descend_slate(net, parameters, Examples(rewards, target, weight), steps, limits)
     for one, other in zip(found, expected, strict=True):
         assert one.shape == other.shape
         torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
@@ -102,7 +100,7 @@ def test_slate_sums_equal_the_library(transform: str, relu_out: bool) -> None:
     parameters = (draw(0, 6, 4), draw(1, 1, 6), draw(2, 6) / 2, draw(3, 1))
     net = MonotoneNetwork(parameters[:2], parameters[2:], (0.5, 1 / 3), transform, relu_out)
     rewards, target, weight = draw(4, 15, 4), draw(5, 15), draw(6, 15).abs() / 15
-    loss, curvature = fused.slate_sums(net, parameters, rewards, target, weight)
+    loss, curvature = fused.slate_sums(net, parameters, Examples(rewards, target, weight))
     assert loss == pytest.approx(0.5 * float((weight * (slate_value(net, rewards) - target) ** 2).sum()), rel=1e-12)
     assert curvature == pytest.approx(float((weight * slate_gradient_norms(net, rewards)).sum()), rel=1e-12)
 

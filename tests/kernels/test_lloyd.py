@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from neuclust.kernels import jit
-from neuclust.kernels.lloyd import Floats, lloyd
+from neuclust.kernels.lloyd import Floats, Integers, lloyd
 from neuclust.randomness import stream
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: there is no compiled loop")
 
 
-def inertia(points: Floats, labels: Floats) -> float:
+def inertia(points: Floats, labels: Integers) -> float:
     """Σ squared distances to the clusters' means."""
     return float(sum(((points[labels == c] - points[labels == c].mean(0)) ** 2).sum() for c in set(labels.tolist())))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from neuclust.errors import StateError
 from neuclust.kernels import jit
-from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster, best_overall
+from neuclust.kernels.pruning import Bounds, Clusters, Floats, Integers, best_cluster, best_overall
 from neuclust.randomness import stream
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: nothing is pruned")
@@ -73,7 +73,7 @@ def test_the_slate_is_the_one_of_all_exact_values(seed: int, clusters: int, k: i
     problem = Problem(seed, clusters * k + more, clusters, k)
     members = [np.nonzero(problem.labels == c)[0] for c in range(clusters)]
     winner, slate = best_cluster(
-        problem.bounds(), problem.labels, members, problem.rank, k, problem.ceiling, problem.value
+        problem.bounds(), Clusters(problem.labels, members, problem.rank), k, problem.ceiling, problem.value
     )
     assert (winner, slate.tolist()) == problem.plain()
 
@@ -91,7 +91,7 @@ def test_arms_and_clusters_that_cannot_win_are_never_looked_at() -> None:
     problem.labels = np.arange(400) // 100
     members = [np.nonzero(problem.labels == c)[0] for c in range(4)]
     winner, slate = best_cluster(
-        problem.bounds(), problem.labels, members, problem.rank, 3, problem.ceiling, problem.value
+        problem.bounds(), Clusters(problem.labels, members, problem.rank), 3, problem.ceiling, problem.value
     )
     assert (winner, slate.tolist()) == (3, [399, 398, 397])
     assert min(problem.asked) >= 370
@@ -119,4 +119,4 @@ def test_a_slate_worth_no_number_is_refused() -> None:
     members = [np.nonzero(problem.labels == c)[0] for c in range(2)]
     for ceiling, value in ((lambda c, u: np.nan, problem.value), (problem.ceiling, lambda positions: np.nan)):
         with pytest.raises(StateError, match="begin anew"):
-            best_cluster(problem.bounds(), problem.labels, members, problem.rank, 3, ceiling, value)
+            best_cluster(problem.bounds(), Clusters(problem.labels, members, problem.rank), 3, ceiling, value)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import naive_reference as naive
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from small_problems import PATHS, path
+from torch import Tensor
 
 from neuclust.errors import StateError
 from neuclust.kernels.ranking import cluster_table, first_largest, greedy_slate, sort_positions, top, top_of_clusters
@@ -80,12 +83,13 @@ def test_scores_that_are_no_numbers_are_refused_and_infinite_ones_ranked(name: s
     labels = torch.zeros(4, dtype=torch.int64)
     table = cluster_table(labels, 1)
     with path(name):
-        for ask in (
+        asked: tuple[Callable[[Tensor], object], ...] = (
             lambda x: top(x, rank, 2),
             lambda x: top_of_clusters(x, rank, labels, table, 2)[0],
             lambda x: greedy_slate(lambda slates: slates.sum(1), x, rank, 2),
             lambda x: torch.tensor([first_largest(x), 2]),
-        ):
+        )
+        for ask in asked:
             with pytest.raises(StateError, match="begin anew"):
                 ask(scores)
         infinite = torch.tensor([0.0, -torch.inf, 1.0, torch.inf]).double()

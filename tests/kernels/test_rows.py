@@ -76,7 +76,9 @@ def test_tiles_hold_every_row_once(seed: int, n: int, d: int) -> None:
     assert sorted(row for row in seen if row >= 0) == list(range(n))
     assert np.array_equal(again[:, :d], dense)
     assert not again[:, d:].any()
-    assert np.array_equal(tiles.placed(np.arange(n) + 1.0)[tiles.order >= 0], tiles.order[tiles.order >= 0] + 1.0)
+    assert np.array_equal(
+        tiles.placed(np.arange(1, n + 1, dtype=np.float64))[tiles.order >= 0], tiles.order[tiles.order >= 0] + 1.0
+    )
 
 
 @pytest.mark.parametrize("width", [5, 62, 63, 130])

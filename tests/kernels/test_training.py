@@ -14,6 +14,7 @@ from torch import Tensor
 from neuclust.kernels.network import Network, augment
 from neuclust.kernels.training import (
     Parameters,
+    Steps,
     arm_gradients,
     arm_objective,
     descend,
@@ -58,7 +59,7 @@ def test_arm_gradients_equal_autograd(depth: int, bias: bool) -> None:
     weight = torch.linspace(0.1, 2, 15, dtype=torch.float64)
     leaves = [w.clone().requires_grad_() for w in net.weights]
     loss = 0.5 * (weight * (naive.forward(leaves, x, net.scale, bias) - r) ** 2).sum()
-    assert arm_objective(net, augment(net, x), r, weight) == pytest.approx(loss.item(), rel=1e-12)
+    assert float(arm_objective(net, augment(net, x), r, weight)) == pytest.approx(loss.item(), rel=1e-12)
     expected = torch.autograd.grad(loss, leaves)
     for found, wanted in zip(arm_gradients(net, augment(net, x), r, weight), expected, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-11, atol=1e-11)
@@ -72,7 +73,7 @@ def test_the_merged_objective_is_the_raw_one_up_to_a_constant(seed: int, n: int,
     for other in (1, 2):
         net = random_net(2, seed=other)
         raw = 0.5 * float(((naive.forward(net.weights, x, net.scale) - r) ** 2).sum())
-        gaps.append(raw - arm_objective(net, contexts, target, counts))
+        gaps.append(raw - float(arm_objective(net, contexts, target, counts)))
         slopes = arm_gradients(net, x, r, torch.ones(n, dtype=torch.float64))
         for found, wanted in zip(arm_gradients(net, contexts, target, counts), slopes, strict=True):
             torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-10)
@@ -88,9 +89,9 @@ def test_descend_follows_the_update_rule_step_by_step() -> None:
     expected = start[0].clone()
     for _ in range(4):
         expected = expected - 0.1 * (3 * expected + 0.7 * (expected - anchor[0]))
-    found = descend(start, quadratic, steps=4, step=0.1, pull=0.7, anchor=anchor)
+    found = descend(start, quadratic, Steps(4, 0.1, 0.7, anchor))
     torch.testing.assert_close(found[0], expected)
-    decayed = descend(start, quadratic, steps=1, step=0.1, pull=0.7)
+    decayed = descend(start, quadratic, Steps(1, 0.1, 0.7))
     torch.testing.assert_close(decayed[0], start[0] - 0.1 * 3.7 * start[0])
     assert start[0].tolist() == [2.0, -1.0]
 
@@ -105,7 +106,7 @@ def test_descend_projects_after_every_step() -> None:
         seen.append((index, parameters[0].tolist()))
         return quadratic(parameters, index)
 
-    found = descend((torch.tensor([2.0]),), gradient, steps=3, step=0.1, project=project)
+    found = descend((torch.tensor([2.0]),), gradient, Steps(3, 0.1), project)
     assert found[0].tolist() == [1.5]
     assert seen == [(0, [2.0]), (1, [1.5]), (2, [1.5])]
 
@@ -133,10 +134,10 @@ def test_a_guarded_descent_never_ends_above_its_start(seed: int, step: float, de
         return Network(parameters, net.scale)
 
     def attempt(size: float) -> Parameters:
-        return descend(net.weights, lambda p, _: arm_gradients(with_weights(p), x, r, weight), steps=10, step=size)
+        return descend(net.weights, lambda p, _: arm_gradients(with_weights(p), x, r, weight), Steps(10, size))
 
     def value(parameters: Parameters) -> float:
-        return arm_objective(with_weights(parameters), x, r, weight)
+        return float(arm_objective(with_weights(parameters), x, r, weight))
 
     result = guarded(net.weights, attempt, value, step)
     assert finite(result.parameters)
@@ -151,7 +152,7 @@ def test_the_guard_keeps_a_good_step_and_halves_a_bad_one() -> None:
     start = (torch.tensor([1.0]),)
 
     def attempt(size: float) -> Parameters:
-        return descend(start, quadratic, steps=3, step=size)
+        return descend(start, quadratic, Steps(3, size))
 
     def value(parameters: Parameters) -> float:
         return 1.5 * float(parameters[0] ** 2)
@@ -167,7 +168,7 @@ def test_the_guard_keeps_a_good_step_and_halves_a_bad_one() -> None:
 
 def test_the_same_absurd_step_without_a_guard_blows_up() -> None:
     net, x, r, weight = regression(1)
-    found = descend(net.weights, lambda p, _: arm_gradients(Network(p, net.scale), x, r, weight), steps=10, step=1e6)
+    found = descend(net.weights, lambda p, _: arm_gradients(Network(p, net.scale), x, r, weight), Steps(10, 1e6))
     worse = not finite(found) or arm_objective(Network(found, net.scale), x, r, weight) > 1e6
     assert worse or max(float(p.abs().max()) for p in found) > 1e3
 

@@ -1,7 +1,7 @@
 """Random problems of every unpleasant kind: nothing crashes, nothing becomes NaN, no net dies unnoticed.
 
 Contexts from 1e-6 to 1e6, constant, all zero, with equal columns or huge outliers; rewards all 0, all 1, unseen or
-random; slates of one arm and of all arms.
+random; slates of one arm and of all arms. What the device engine plays, it plays too, with slate rewards of any size.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from small_problems import feedback, slate_of, small_environment
 from torch import Tensor
 
 from neuclust.core import Feedback, Round
+from neuclust.environments.rewards import from_table
+from neuclust.environments.slates import SlateEnvironment
+from neuclust.experiment.engines.device import BatchRun, run_batch, trace_batch
+from neuclust.experiment.run import RunLabel, run
 from neuclust.kernels.network import Network
 from neuclust.kernels.training import lifeless
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.feature_net import FeatureNet
 from neuclust.policies.auto.learners.net_regression import NetLearner
 from neuclust.randomness import stream
-from neuclust.registry import build_policy
+from neuclust.registry import build_policy, policy_config
 
 NAMES = ("auto", "neuclust", "cn-ucb", "neural-linear")
 CONTEXTS = ("plain", "constant", "zero", "zero at first", "equal columns", "outliers", "outlier at first", "signs")
@@ -56,8 +60,16 @@ class Trouble:
             str(rng.choice(REWARDS)), bool(rng.random() < 0.5),
         )  # fmt: skip
 
-    # what a policy may be told
-    counts = None
+    counts = None  # what a policy may be told
+
+    @property
+    def steady(self) -> bool:
+        """Whether two orders of summation give the same slates and failures: sound scales, and something to learn.
+
+        Where all rewards are 0 the objective is rounding, and so is whether a step raised it.
+        """
+        plain = self.contexts in ("plain", "constant", "zero", "zero at first", "signs")
+        return plain and 1e-3 < self.scale < 1e3 and self.rewards != "zero"
 
     @property
     def arm_ids(self) -> Tensor:
@@ -111,10 +123,60 @@ def nets(policy: Any) -> list[tuple[Network, Tensor, Tensor]]:
     return [(one.regression.net.net, contexts, target) for one in learners]
 
 
+def clustering_of(trouble: Trouble) -> dict[str, str]:
+    """As many clusters as the first round has kinds of arms, up to 3: more are refused."""
+    kinds = len(torch.unique(trouble.profiles, dim=0))
+    return {"clustering.count": str(min(3, kinds)), "clustering.small": "merge"}
+
+
+class PaidTrouble(SlateEnvironment):
+    """The rounds of a random problem, paid by coins at once, as the device engine expects; rewards of any size."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self.trouble = trouble
+        chance = {"zero": 0.0, "one": 1.0}.get(trouble.rewards, 0.5)
+        means = torch.full((trouble.arms,), chance, dtype=torch.float64)
+        if trouble.rewards == "linear":
+            means = (torch.arange(trouble.arms) % 2).to(torch.float64)
+        paid = 10 ** stream(trouble.number, "trouble slate reward").uniform(-6, 6)
+        super().__init__(
+            name="trouble",
+            profiles=trouble.profiles,
+            arm_ids=trouble.arm_ids,
+            queries=None,
+            means_of=lambda positions, _: means if positions is None else means[positions],
+            slate_size=trouble.slate_size,
+            horizon=ROUNDS,
+            seed=trouble.number,
+            reward=from_table([paid * j for j in range(trouble.slate_size + 1)]),
+        )
+
+    def round(self, t: int) -> Round:
+        return self.trouble.round(t)
+
+
+def survives_on_the_device_engine(name: str, trouble: Trouble) -> None:
+    """Finite scores of sound size, networks that live, and failures as many as in the run by itself."""
+    environment = PaidTrouble(trouble)
+    settings = clustering_of(trouble) if name == "neuclust" else {}
+    config = policy_config(name, "default", None, settings)
+    runs = [BatchRun(config, environment, trouble.number, RunLabel(name))]
+    trace = trace_batch(runs, ROUNDS)
+    assert all(len(set(slate)) == trouble.slate_size for slate in trace.slates[0].tolist())
+    assert bool(torch.isfinite(trace.means).all() and torch.isfinite(trace.bonuses).all())
+    assert float(trace.means.abs().max()) < LARGEST
+    policy: Any = build_policy(name, environment=environment, seed=trouble.number, overrides=settings)
+    (record,) = run_batch(runs, ROUNDS)
+    alone = run(policy, environment, ROUNDS, trouble.number, label=RunLabel(name))
+    if trouble.steady:
+        assert record.failed_trainings == alone.failed_trainings
+        assert record.expected_regret == pytest.approx(alone.expected_regret)
+
+
 def survives(name: str, trouble: Trouble) -> None:
-    kinds = len(torch.unique(trouble.profiles, dim=0))  # more clusters than kinds of arms are refused
-    clustering = {"clustering.count": str(min(3, kinds)), "clustering.small": "merge"} if name == "neuclust" else {}
-    policy: Any = build_policy(name, environment=trouble, seed=trouble.number, overrides=clustering)  # type: ignore[arg-type]
+    clustering = clustering_of(trouble) if name == "neuclust" else {}
+    environment: Any = trouble
+    policy: Any = build_policy(name, environment=environment, seed=trouble.number, overrides=clustering)
     for t in range(1, ROUNDS + 1):
         round = trouble.round(t)
         slate = policy.select(round)
@@ -128,19 +190,25 @@ def survives(name: str, trouble: Trouble) -> None:
     assert policy.failed_trainings >= 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+ENGINES: dict[str, Callable[[str, Trouble], None]] = {"inline": survives, "device": survives_on_the_device_engine}
+PLAYED = [(name, "inline") for name in NAMES] + [(name, "device") for name in ("neuclust", "cn-ucb")]
+
+
+@pytest.mark.parametrize(("name", "engine"), PLAYED)
 @pytest.mark.parametrize("first", range(0, 60, 15))
-def test_a_random_problem_is_survived(name: str, first: int) -> None:
-    for number in range(first, first + 15):
-        survives(name, Trouble.of(number))
+def test_a_random_problem_is_survived(name: str, engine: str, first: int) -> None:
+    for number in range(first, first + (15 if engine == "inline" else 5)):
+        ENGINES[engine](name, Trouble.of(number))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "engine"), PLAYED)
 @pytest.mark.parametrize("first", range(1000, 2000, 50))
-def test_a_thousand_random_problems_are_survived(name: str, first: int, report_counts: Callable[..., None]) -> None:
+def test_a_thousand_random_problems_are_survived(
+    name: str, engine: str, first: int, report_counts: Callable[..., None]
+) -> None:
     for number in range(first, first + 50):
-        survives(name, Trouble.of(number))
+        ENGINES[engine](name, Trouble.of(number))
     report_counts("random problems", played=50)
 
 
@@ -206,7 +274,13 @@ def test_alike_rewards_or_alike_contexts_are_no_sign_of_death() -> None:
     assert not lifeless(net, x, target)
 
 
-@pytest.mark.parametrize(("name", "number"), [("cn-ucb", 1712), ("neuclust", 1712), ("auto", 1780)])
-def test_what_once_failed_is_survived(name: str, number: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "number", "engine"),
+    [
+        ("cn-ucb", 1712, "inline"), ("cn-ucb", 1712, "device"), ("neuclust", 1712, "inline"),
+        ("neuclust", 1712, "device"), ("auto", 1780, "inline"),
+    ],
+)  # fmt: skip
+def test_what_once_failed_is_survived(name: str, number: int, engine: str) -> None:
     """1712: the first round asks for nothing, which must not settle a scale; 1780: contexts equal up to rounding."""
-    survives(name, Trouble.of(number))
+    ENGINES[engine](name, Trouble.of(number))

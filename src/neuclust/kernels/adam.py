@@ -16,23 +16,24 @@ from torch import Tensor
 from neuclust.kernels.network import Network
 
 Floats = NDArray[np.float32]
+Batch = tuple[Floats, Floats, Floats | float]  # x, y, share
 BETA_1, BETA_2, EPSILON = 0.9, 0.999, 1e-8
 
 
 @np.errstate(over="ignore", invalid="ignore")  # a rate too large ends in NaN, which the caller looks for
 def adam(
     net: Network,
-    batches: Iterator[tuple[Floats, Floats, Floats | float]],
+    batches: Iterator[Batch],
     *,
     rate: float,
     decay: float = 0.0,
     head: bool = True,
     masks: Floats | None = None,
 ) -> Network:
-    """One step a batch (x, y, share) down Σ_i share_i (f(x_i) − y_i)² + decay ‖θ‖², from fresh moments.
+    """One step per batch (x, y, share) down Σ_i share_i (f(x_i) − y_i)² + decay ‖θ‖², from fresh moments.
 
     x (b, in) is augmented already, y (b,), share (b,) or one number. Without `head` the output layer stays as it
-    is. masks (steps, m) multiply the last hidden layer: dropout, one mask a step.
+    is. masks (steps, m) multiply the last hidden layer: dropout, one mask per step.
     """
     flat = np.concatenate([weight.numpy(force=True).ravel() for weight in net.weights]).astype(np.float32)
     slope = np.zeros_like(flat)
@@ -40,8 +41,8 @@ def adam(
     free = len(flat) if head else len(flat) - net.weights[-1].numel()
     theta, gradient = flat[:free], slope[:free]
     first, second = np.zeros_like(theta), np.zeros_like(theta)
-    for step, (x, y, share) in enumerate(batches, 1):
-        _gradients_into(slopes, layers, x, y, share, net, None if masks is None else masks[step - 1])
+    for step, batch in enumerate(batches, 1):
+        _gradients_into(slopes, layers, net, batch, None if masks is None else masks[step - 1])
         gradient += (2 * decay) * theta
         first += (1 - BETA_1) * (gradient - first)
         second += (1 - BETA_2) * (gradient * gradient - second)
@@ -60,15 +61,13 @@ def _views(flat: Floats, like: tuple[Tensor, ...]) -> list[Floats]:
 
 
 def _gradients_into(
-    slopes: list[Floats], weights: list[Floats], x: Floats, y: Floats, share: Floats | float, net: Network,
-    mask: Floats | None,
-) -> None:  # fmt: skip
-    """∇ of Σ_i share_i (f(x_i) − y_i)², written into `slopes`, one matrix a layer."""
+    slopes: list[Floats], weights: list[Floats], net: Network, batch: Batch, mask: Floats | None
+) -> None:
+    """∇ of Σ_i share_i (f(x_i) − y_i)², written into `slopes`, one matrix per layer."""
+    x, y, share = batch
     inputs = [x]
     for weight in weights[:-1]:
-        hidden = np.ones(
-            (len(x), len(weight) + net.bias), np.float32
-        )  # the last column is what biases are read against
+        hidden = np.ones((len(x), len(weight) + net.bias), np.float32)  # a last column of 1 for biases
         np.maximum(inputs[-1] @ weight.T, 0, out=hidden[:, : len(weight)])
         inputs.append(hidden)
     units = weights[-1].shape[1] - net.bias

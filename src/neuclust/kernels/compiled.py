@@ -18,10 +18,23 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-@exact
 def group_rows(rows: Integers) -> tuple[Integers, Integers]:
-    """Equal rows once, by a hash table: first position of each distinct row (u,), and its number for every row (n,)."""
-    n, width = rows.shape
+    """Equal rows (n, width) once: first position of each distinct row (u,), and its number for every row (n,)."""
+    first, group = _grouped(rows.ravel(), None, None, *rows.shape)
+    return first, group
+
+
+def group_sparse_rows(starts: Integers, index: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """The same for sparse rows: row i has entries starts[i] … starts[i + 1] − 1, in columns `index`."""
+    first, group = _grouped(values, index, starts, len(starts) - 1, 0)
+    return first, group
+
+
+@exact
+def _grouped(
+    values: Integers, index: Integers | None, starts: Integers | None, n: int, width: int
+) -> tuple[Integers, Integers]:
+    """Both by a hash table; what is None is left out where the loop is compiled."""
     slots = 1
     while slots < 2 * n:
         slots *= 2
@@ -29,28 +42,38 @@ def group_rows(rows: Integers) -> tuple[Integers, Integers]:
     first, group = np.empty(n, np.int64), np.empty(n, np.int64)
     count = 0
     for i in range(n):
+        start, size = i * width, width
+        if starts is not None:
+            start, size = starts[i], starts[i + 1] - starts[i]
         code = np.uint64(0x9E3779B97F4A7C15)
-        for j in range(width):
-            code = (code ^ np.uint64(rows[i, j])) * np.uint64(0xBF58476D1CE4E5B9)
+        for e in range(start, start + size):
+            code = (code ^ np.uint64(values[e])) * np.uint64(0xBF58476D1CE4E5B9)
             code ^= code >> np.uint64(29)
+            if index is not None:
+                code = (code ^ np.uint64(index[e])) * np.uint64(0x94D049BB133111EB)
+                code ^= code >> np.uint64(31)
         slot = np.int64(code & np.uint64(slots - 1))
-        while True:
-            known = table[slot]
-            if known < 0:
-                table[slot] = count
-                first[count] = i
-                group[i] = count
-                count += 1
-                break
-            same = True
-            for j in range(width):
-                if rows[first[known], j] != rows[i, j]:
-                    same = False
+        known, same = table[slot], False
+        while known >= 0:
+            other, same = first[known] * width, True
+            if starts is not None:
+                other = starts[first[known]]
+                same = starts[first[known] + 1] - other == size
+            for e in range(size if same else 0):
+                same = values[other + e] == values[start + e]
+                if index is not None:
+                    same &= index[other + e] == index[start + e]
+                if not same:
                     break
             if same:
-                group[i] = known
                 break
             slot = (slot + 1) & (slots - 1)
+            known = table[slot]
+        if not same:
+            known = count
+            table[slot], first[known] = known, i
+            count += 1
+        group[i] = known
     return first[:count].copy(), group
 
 

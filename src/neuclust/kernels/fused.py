@@ -1,4 +1,4 @@
-"""The J training steps of a one-hidden-layer net in one compiled loop: sparse inputs, nothing allocated a step.
+"""The J training steps of a one-hidden-layer net in one compiled loop: sparse inputs, nothing allocated per step.
 
 The same sums as kernels/training.py with kernels/network.py or kernels/monotone.py, in another order: equal to
 rounding, several times faster at these sizes, where a step of library calls is mostly call overhead. Used where
@@ -7,7 +7,7 @@ rounding, several times faster at these sizes, where a step of library calls is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,15 +18,52 @@ from neuclust.kernels.jit import compiled
 from neuclust.kernels.monotone import MonotoneNetwork
 from neuclust.kernels.network import Network
 from neuclust.kernels.rows import Rows, forward_norms, sparse_rows
-from neuclust.kernels.tiles import SPARE, descend_tiles, tile_rows
-
-if TYPE_CHECKING:
-    from neuclust.kernels.training import Parameters
+from neuclust.kernels.tiles import SPARE, StepSizes, descend_tiles, tile_rows
+from neuclust.kernels.training import Examples, Parameters, Steps
 
 Floats = NDArray[np.float64]
 
-_SLATES = 128  # slates a block: what a unit says of them stays in the fastest cache
+_SLATES = 128  # slates per block: one unit's answers to them stay in the fastest cache
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
+
+
+class SlateData(NamedTuple):
+    """Rewards of the arms of t slates, (t, K) or (K, t), the slates' rewards (t,) and weights (t,)."""
+
+    rewards: Floats
+    target: Floats
+    weight: Floats
+
+
+class SlateWeights(NamedTuple):
+    """Raw weights Θ_0 (K·n, by input) and Θ_1 (n), biases b_0 (n) and b_1 (1)."""
+
+    t0: Floats
+    t1: Floats
+    b0: Floats
+    b1: Floats
+
+
+class SlateKind(NamedTuple):
+    """The transform q by number, whether the output is rectified, and both layers' scales (2,)."""
+
+    code: int
+    relu_out: bool
+    scales: Floats
+
+
+class Limits(NamedTuple):
+    """What holds after every step: all parameters at least 0, biases at least 0; without `biased` they stay at 0."""
+
+    clamp: bool
+    clamp_bias: bool
+    biased: bool
+
+
+@compiled
+def _workspace(t0: Floats, t1: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Room for q(Θ) and q'(Θ) of both layers."""
+    return np.empty_like(t0), np.empty_like(t0), np.empty_like(t1), np.empty_like(t1)
 
 
 @compiled
@@ -49,38 +86,21 @@ def _transformed(code: int, raw: Floats, value: Floats, slope: Floats) -> None:
 
 @compiled
 def _slate_steps(
-    rewards: Floats,
-    target: Floats,
-    weight: Floats,
-    t0: Floats,
-    t1: Floats,
-    b0: Floats,
-    b1: Floats,
-    a0: Floats,
-    a1: Floats,
-    c0: Floats,
-    c1: Floats,
-    code: int,
-    relu_out: bool,
-    clamp: bool,
-    clamp_bias: bool,
-    biased: bool,
-    scales: Floats,
-    steps: int,
-    step: float,
-    pull: float,
+    data: SlateData, moving: SlateWeights, anchor: SlateWeights, kind: SlateKind, limits: Limits, steps: StepSizes
 ) -> None:
-    """In place on raw weights t0 (K·n, by input), t1 (n) and biases b0 (n), b1 (1); a*, c* are the anchor.
+    """Steps in place on `moving`, towards `anchor`; rewards (K, t).
 
-    rewards (K, t): one unit at a time runs over a block of slates, which lie side by side. Blocks are slices, since
-    an index that is a sum might be negative to the compiler, and the loop would not run several slates at once.
+    One unit at a time runs over a block of slates, which lie side by side. Blocks are slices, since an index that is a
+    sum might be negative to the compiler, and the loop would not run several slates at once.
     """
+    (rewards, target, weight), (t0, t1, b0, b1), (a0, a1, c0, c1) = data, moving, anchor
+    (code, relu_out, scales), (clamp, clamp_bias, biased), (number, step, pull) = kind, limits, steps
     k_size, count, width = rewards.shape[0], rewards.shape[1], len(t1)
-    e0, s0, e1, s1 = np.empty_like(t0), np.empty_like(t0), np.empty_like(t1), np.empty_like(t1)
+    e0, s0, e1, s1 = _workspace(t0, t1)
     g0, g1, h0 = np.empty_like(t0), np.empty_like(t1), np.empty_like(b0)
     hidden, value, error, delta = np.empty((width, _SLATES)), np.empty(_SLATES), np.empty(_SLATES), np.empty(_SLATES)
     keep, home = 1.0 - step * pull, step * pull
-    for _ in range(steps):
+    for _ in range(number):
         _transformed(code, t0, e0, s0)
         _transformed(code, t1, e1, s1)
         g0[:] = 0.0
@@ -139,21 +159,11 @@ def _slate_steps(
 
 
 @compiled
-def _slate_sums(
-    rewards: Floats,
-    target: Floats,
-    weight: Floats,
-    t0: Floats,
-    t1: Floats,
-    b0: Floats,
-    b1: Floats,
-    code: int,
-    relu_out: bool,
-    scales: Floats,
-) -> tuple[float, float]:
+def _slate_sums(data: SlateData, weights: SlateWeights, kind: SlateKind) -> tuple[float, float]:
     """½ Σ weight (F − R)² and Σ weight ‖∇F‖² over slates, rewards (t, K)."""
+    (rewards, target, weight), (t0, t1, b0, b1), (code, relu_out, scales) = data, weights, kind
     k_size, width = rewards.shape[1], len(t1)
-    e0, s0, e1, s1 = np.empty_like(t0), np.empty_like(t0), np.empty_like(t1), np.empty_like(t1)
+    e0, s0, e1, s1 = _workspace(t0, t1)
     _transformed(code, t0, e0, s0)
     _transformed(code, t1, e1, s1)
     hidden, spread = np.empty(width), np.empty(width)
@@ -178,14 +188,9 @@ def _slate_sums(
     return loss, curvature
 
 
-def slate_sums(
-    net: MonotoneNetwork, parameters: Parameters, rewards: Tensor, target: Tensor, weight: Tensor
-) -> tuple[float, float]:
-    """Loss and curvature of a slate net with one hidden layer, as training needs them."""
-    t0, t1, b0, b1 = parameters
-    flat = (_flat(t0.T.contiguous()), _flat(t1), _flat(b0), _flat(b1))
-    data = (rewards.contiguous().numpy(), target.numpy(), weight.numpy())
-    loss, curvature = _slate_sums(*data, *flat, _TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales))
+def slate_sums(net: MonotoneNetwork, parameters: Parameters, examples: Examples) -> tuple[float, float]:
+    """Loss and curvature of a slate net with one hidden layer, as training needs them; inputs (t, K)."""
+    loss, curvature = _slate_sums(_data(examples, examples.inputs), _flat(parameters), _kind(net))
     return loss, curvature
 
 
@@ -198,24 +203,15 @@ class SparseRows:
 
 
 def descend_arm(
-    net: Network,
-    start: Parameters,
-    rows: SparseRows,
-    target: Tensor,
-    weight: Tensor,
-    *,
-    steps: int,
-    step: float,
-    pull: float,
-    anchor: Parameters | None,
+    net: Network, start: Parameters, rows: SparseRows, target: Tensor, weight: Tensor, steps: Steps
 ) -> Parameters:
     """`training.descend` for a net with one hidden layer."""
+    home = tuple(torch.zeros_like(p) for p in start) if steps.anchor is None else steps.anchor
     w0, w1 = _with_spares(start[0]), start[1][0].numpy().copy()
-    a0 = np.zeros_like(w0) if anchor is None else _with_spares(anchor[0])
-    a1 = np.zeros_like(w1) if anchor is None else anchor[1][0].numpy()
+    anchor = (_with_spares(home[0]), home[1][0].numpy())
     tiles = rows.tiles
     data = (tiles.starts, tiles.columns, tiles.values, tiles.placed(target.numpy()), tiles.placed(weight.numpy()))
-    descend_tiles(*data, w0, w1, a0, a1, net.bias, float(net.scale), steps, step, pull)
+    descend_tiles(data, (w0, w1), anchor, (net.bias, float(net.scale)), _sizes(steps))
     return torch.from_numpy(w0[:-SPARE]).T.contiguous(), torch.from_numpy(w1).unsqueeze(0)
 
 
@@ -234,36 +230,30 @@ def arm_means_and_norms(net: Network, parameters: Parameters, rows: Rows) -> tup
 
 
 def descend_slate(
-    net: MonotoneNetwork,
-    start: Parameters,
-    rewards: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    *,
-    steps: int,
-    step: float,
-    pull: float,
-    anchor: Parameters | None,
-    clamp: bool,
-    clamp_bias: bool,
-    biased: bool = True,
+    net: MonotoneNetwork, start: Parameters, examples: Examples, steps: Steps, limits: Limits
 ) -> Parameters:
-    """`training.descend` for a slate net with one hidden layer."""
+    """`training.descend` for a slate net with one hidden layer; inputs (t, K)."""
     width, k = start[0].shape
-
-    def unpack(parameters: Parameters) -> tuple[Floats, Floats, Floats, Floats]:
-        t0, t1, b0, b1 = (p.T.contiguous() if i == 0 else p for i, p in enumerate(parameters))
-        return _flat(t0), _flat(t1), _flat(b0), _flat(b1)
-
-    moving = unpack(start)
-    home = unpack(anchor if anchor is not None else tuple(torch.zeros_like(p) for p in start))
-    data = (rewards.T.contiguous().numpy(), target.numpy(), weight.numpy())
-    code, scales = _TRANSFORM_CODES[net.transform], np.array(net.scales)
-    _slate_steps(*data, *moving, *home, code, net.relu_out, clamp, clamp_bias, biased, scales, steps, step, pull)
+    moving = _flat(start)
+    home = _flat(tuple(torch.zeros_like(p) for p in start) if steps.anchor is None else steps.anchor)
+    _slate_steps(_data(examples, examples.inputs.T), moving, home, _kind(net), limits, _sizes(steps))
     t0, t1, b0, b1 = (torch.from_numpy(p) for p in moving)
     return t0.reshape(k, width).T.contiguous(), t1.unsqueeze(0), b0, b1
 
 
-def _flat(parameter: Tensor) -> Floats:
-    flat: Floats = parameter.numpy().reshape(-1).copy()
-    return flat
+def _data(examples: Examples, inputs: Tensor) -> SlateData:
+    return SlateData(inputs.contiguous().numpy(), examples.target.numpy(), examples.weight.numpy())
+
+
+def _flat(parameters: Parameters) -> SlateWeights:
+    """Copies, each as one row of numbers."""
+    t0, *others = parameters
+    return SlateWeights(*(p.numpy().reshape(-1).copy() for p in (t0.T.contiguous(), *others)))
+
+
+def _kind(net: MonotoneNetwork) -> SlateKind:
+    return SlateKind(_TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales))
+
+
+def _sizes(steps: Steps) -> StepSizes:
+    return StepSizes(steps.number, float(steps.size), float(steps.pull))

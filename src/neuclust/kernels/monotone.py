@@ -1,7 +1,8 @@
 """The slate network F: non-decreasing in every input because every weight passes a non-negative q.
 
 o_{k+1} = σ(c_k q(Θ_k) o_k + b_k),  F = c_L q(Θ_L) o_L + b_L,  with c_k = 1 as printed in the paper, or
-c / fan-in ("calibrated"), which starts F near the mean of its inputs instead of n/4 times their sum.
+c / fan-in ("calibrated"), which starts F near the mean of its inputs instead of n/4 times their sum. Parameters with a
+leading dimension R are R networks; rewards and results then have it too.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TRANSFORMS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tenso
 
 @dataclass(frozen=True, slots=True)
 class MonotoneNetwork:
-    """Raw weights Θ_k (out, in), biases b_k (out,), the transform q and the scales c_k."""
+    """Raw weights Θ_k (…, out, in), biases b_k (…, out), the transform q and the scales c_k."""
 
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]
@@ -54,9 +55,27 @@ def slate_layers(net: MonotoneNetwork, rewards: Tensor) -> tuple[list[Tensor], T
     weights = effective_weights(net)
     inputs = [rewards]
     for weight, bias in zip(weights[:-1], net.biases[:-1], strict=True):
-        inputs.append(torch.relu(inputs[-1] @ weight.T + bias))
-    value = (inputs[-1] @ weights[-1].T + net.biases[-1]).squeeze(-1)
+        inputs.append(torch.relu(inputs[-1] @ weight.mT + _row(bias)))
+    value = (inputs[-1] @ weights[-1].mT + _row(net.biases[-1])).squeeze(-1)
     return inputs, torch.relu(value) if net.relu_out else value, weights
+
+
+def _row(bias: Tensor) -> Tensor:
+    """A bias (out,) or (R, out) in a shape that adds to (…, n, out)."""
+    return bias if bias.ndim == 1 else bias.unsqueeze(-2)
+
+
+def slate_inputs(rewards: Tensor, rectified: bool, ordered: bool) -> Tensor:
+    """What F reads of arm rewards (…, K): rectified and sorted descending, each where asked for."""
+    rewards = torch.relu(rewards) if rectified else rewards
+    return torch.sort(rewards, dim=-1, descending=True).values if ordered else rewards
+
+
+def slate_scores(values: Tensor, slate_values: Tensor, weight: float | Tensor, average: bool) -> Tensor:
+    """V = Σ_{a ∈ S} v_a + ωK·F(S), or V/K with `average`: optimistic values (…, K), F (…) and ω -> (…)."""
+    size = values.shape[-1]
+    total = values.sum(-1) + weight * size * slate_values
+    return total / size if average else total
 
 
 def slate_value(net: MonotoneNetwork, rewards: Tensor) -> Tensor:
@@ -65,7 +84,7 @@ def slate_value(net: MonotoneNetwork, rewards: Tensor) -> Tensor:
 
 
 def slate_gradients(net: MonotoneNetwork, rewards: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
-    """∇ of ½ Σ_i weight_i (F(r_i) − R_i)² in the order of `parameters`; rewards (t, K)."""
+    """∇ of ½ Σ_i weight_i (F(r_i) − R_i)² in the order of `parameters`; rewards (…, t, K)."""
     inputs, value, effective = slate_layers(net, rewards)
     delta = (weight * (value - target)).unsqueeze(-1)
     if net.relu_out:
@@ -73,15 +92,15 @@ def slate_gradients(net: MonotoneNetwork, rewards: Tensor, target: Tensor, weigh
     _, slope = TRANSFORMS[net.transform]
     weights, biases = [], []
     for layer in reversed(range(len(net.weights))):
-        weights.append(net.scales[layer] * slope(net.weights[layer]) * (delta.T @ inputs[layer]))
-        biases.append(delta.sum(0))
+        weights.append(net.scales[layer] * slope(net.weights[layer]) * (delta.mT @ inputs[layer]))
+        biases.append(delta.sum(-2))
         if layer:
             delta = (delta @ effective[layer]) * (inputs[layer] > 0)
     return (*reversed(weights), *reversed(biases))
 
 
 def slate_gradient_norms(net: MonotoneNetwork, rewards: Tensor) -> Tensor:
-    """‖∇F(r_i)‖² of every slate (t,), for the automatic step."""
+    """‖∇F(r_i)‖² of every slate (…, t), for the automatic step."""
     inputs, value, effective = slate_layers(net, rewards)
     delta = torch.ones_like(value).unsqueeze(-1)
     if net.relu_out:
@@ -90,7 +109,7 @@ def slate_gradient_norms(net: MonotoneNetwork, rewards: Tensor) -> Tensor:
     total = torch.zeros_like(value)
     for layer in reversed(range(len(net.weights))):
         spread = torch.square(net.scales[layer] * slope(net.weights[layer]))
-        total = total + (delta**2 * (inputs[layer] ** 2 @ spread.T)).sum(-1) + (delta**2).sum(-1)
+        total = total + (delta**2 * (inputs[layer] ** 2 @ spread.mT)).sum(-1) + (delta**2).sum(-1)
         if layer:
             delta = (delta @ effective[layer]) * (inputs[layer] > 0)
     return total

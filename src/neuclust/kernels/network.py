@@ -3,7 +3,8 @@
 f(x; θ) = s · W_L h_L,  h_{l+1} = σ(W_l h_l),  h_0 = x,  with s = √m in the paper and σ'(0) = 0.
 
 A net with biases carries them as one more column of every W_l, read against a constant 1, so that one
-set of formulas serves both kinds.
+set of formulas serves both kinds. R nets of one shape are one `Network` whose weights have a leading dimension R;
+every result then has it too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Weights W_0 … W_L, each (out, in) or, with biases, (out, in + 1); `scale` multiplies the output."""
+    """Weights W_0 … W_L, each (…, out, in) or, with biases, (…, out, in + 1); `scale` multiplies the output."""
 
     weights: tuple[Tensor, ...]
     scale: float
@@ -38,6 +39,11 @@ class Factors:
     def __getitem__(self, index: Tensor | slice) -> Factors:
         return Factors(tuple(a[index] for a in self.inputs), tuple(d[index] for d in self.deltas))
 
+    def rows(self, start: int, stop: int) -> Factors:
+        """The gradients of some rows, where there may be leading dimensions."""
+        inputs = tuple(a[..., start:stop, :] for a in self.inputs)
+        return Factors(inputs, tuple(d[..., start:stop, :] for d in self.deltas))
+
     def last_layer(self) -> Factors:
         """Only the output layer's block, for confidence on the last layer."""
         return Factors(self.inputs[-1:], self.deltas[-1:])
@@ -45,9 +51,9 @@ class Factors:
 
 def restrict(net: Network, columns: Tensor) -> Network:
     """The same net for inputs that are zero outside `columns`: W_0 keeps those columns (and its bias)."""
-    if len(columns) == net.weights[0].shape[1]:
+    if len(columns) == net.weights[0].shape[-1]:
         return net
-    return Network((net.weights[0][:, columns], *net.weights[1:]), net.scale, net.bias)
+    return Network((net.weights[0][..., columns], *net.weights[1:]), net.scale, net.bias)
 
 
 def augment(net: Network, x: Tensor) -> Tensor:
@@ -59,14 +65,15 @@ def layers(net: Network, x: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, .
     """Inputs a_0 … a_L of every layer and pre-activations z_0 … z_{L−1}; x (…, in) is augmented already."""
     inputs, preactivations = [x], []
     for weight in net.weights[:-1]:
-        preactivations.append(inputs[-1] @ weight.T)
+        preactivations.append(inputs[-1] @ weight.mT)
         inputs.append(augment(net, torch.relu(preactivations[-1])))
     return tuple(inputs), tuple(preactivations)
 
 
 def output(net: Network, last: Tensor) -> Tensor:
     """f = s · W_L a_L, (…, in_L) -> (…)."""
-    return net.scale * (last @ net.weights[-1][0])
+    weight = net.weights[-1]
+    return net.scale * (last @ weight[0] if weight.ndim == 2 else (last @ weight.mT).squeeze(-1))
 
 
 def forward(net: Network, x: Tensor) -> Tensor:
@@ -80,7 +87,7 @@ def backward_deltas(net: Network, gates: tuple[Tensor, ...]) -> tuple[Tensor, ..
     delta = torch.full((*gates[0].shape[:-1], 1), net.scale, dtype=net.weights[0].dtype, device=gates[0].device)
     deltas = [delta]
     for weight, gate in zip(reversed(net.weights[1:]), reversed(gates), strict=True):
-        delta = (delta @ weight[:, : gate.shape[-1]]) * gate
+        delta = (delta @ weight[..., : gate.shape[-1]]) * gate
         deltas.append(delta)
     return tuple(reversed(deltas))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,14 @@ class Bounds:
         """f and bonus of arms, (k,) each."""
         rows = self.group[positions]
         return self.means[rows], self.bonuses[rows]
+
+
+class Clusters(NamedTuple):
+    """The clusters of the arms (n,), the arms of every cluster, and the rank of the arms (n,) that breaks ties."""
+
+    labels: Integers
+    members: list[Integers]
+    rank: Integers
 
 
 def best_of(
@@ -119,38 +127,33 @@ def _largest(bounds: Bounds, rows: Integers, count: int) -> Integers:
     return np.sort(rows[np.argpartition(-bounds.upper[rows], count)[:count]])
 
 
-def _below(best: float, promise: Callable[[int, Integers], float], c: int, top: Integers) -> bool:
-    return promise(c, top) < best
-
-
 def best_cluster(
     bounds: Bounds,
-    labels: Integers,
-    members: list[Integers],
-    rank: Integers,
+    clusters: Clusters,
     k: int,
     ceiling: Callable[[int, Floats], float],
     value: Callable[[Integers], float],
 ) -> tuple[int, Integers]:
     """The cluster with the largest V (the first of equals) and its k best arms.
 
-    `labels` (n,) are the clusters of the arms, `members` the arms of the clusters; `ceiling(c, u)` bounds V of cluster
-    c from the k largest bounds u of its arms, `value(positions)` is V of k arms whose v is known.
+    `ceiling(c, u)` bounds V of cluster c from the k largest bounds u of its arms, `value(positions)` is V of k arms
+    whose v is known.
     """
+    labels, members, rank = clusters
 
-    def promise(c: int, positions: Integers) -> float:
+    def upper(c: int, positions: Integers) -> float:
         bound = ceiling(c, bounds.upper[bounds.group[positions]])
         return bound + SLACK * (abs(bound) + 1)
 
     tops = compiled.top_of_groups(bounds.upper[bounds.group], rank, labels, len(members), k)
-    promises = np.array([promise(c, top) for c, top in enumerate(tops)])
-    if not np.isfinite(promises).all():
+    limits = np.array([upper(c, top) for c, top in enumerate(tops)])
+    if not np.isfinite(limits).all():
         raise unsound()
     winner, best, slate = -1, -np.inf, np.zeros(0, np.int64)
-    for c in np.argsort(-promises, kind="stable").tolist():
-        if promises[c] < best:
+    for c in np.argsort(-limits, kind="stable").tolist():
+        if limits[c] < best:
             break
-        found = best_of(bounds, members[c], rank, k, partial(_below, best, promise, c), winner >= 0)
+        found = best_of(bounds, members[c], rank, k, partial(_below, best, partial(upper, c)), winner >= 0)
         if found is None:
             continue
         score = value(found)
@@ -159,3 +162,7 @@ def best_cluster(
         if score > best or (score == best and c < winner):
             winner, best, slate = c, score, found
     return winner, slate
+
+
+def _below(best: float, upper: Callable[[Integers], float], top: Integers) -> bool:
+    return upper(top) < best

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.kernels.compiled import group_sparse_rows
 from neuclust.kernels.jit import compiled, exact
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Entries = tuple[Integers, Integers, Floats]  # starts, index, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +32,14 @@ class Rows:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    @property
+    def entries(self) -> Entries:
+        """Everything but the width, for compiled loops."""
+        return self.starts, self.index, self.value
+
     def dense(self, chosen: Integers) -> Floats:
         """The chosen rows with their zeros, (k, width)."""
-        return _dense(self.starts, self.index, self.value, chosen, self.width)
+        return _dense(self.entries, chosen, self.width)
 
 
 def sparse_rows(dense: Floats) -> Rows:
@@ -57,22 +64,22 @@ def masked(rows: Rows, columns: Integers, query: Floats, rho: float) -> Rows:
     """x ⊙ a / ρ on the active columns (q,), numbered 0 … q − 1, given a there."""
     slot = np.full(rows.width, -1, np.int64)
     slot[columns] = np.arange(len(columns))
-    return Rows(*_masked(rows.starts, rows.index, rows.value, slot, query, rho), len(columns))
+    return Rows(*_masked(rows.entries, slot, query, rho), len(columns))
 
 
 def distinct(rows: Rows) -> tuple[Rows, Integers]:
     """Equal rows once, in the order they first appear, and for every row the number of its distinct one (n,)."""
-    first, group = _grouped(rows.starts, rows.index, rows.value)
+    first, group = group_sparse_rows(rows.starts, rows.index, rows.value.view(np.int64))
     return taken(rows, first), group
 
 
 def taken(rows: Rows, chosen: Integers) -> Rows:
     """The chosen rows."""
-    return Rows(*_taken(rows.starts, rows.index, rows.value, chosen), rows.width)
+    return Rows(*_taken(rows.entries, chosen), rows.width)
 
 
 @exact
-def _sparse(dense: Floats) -> tuple[Integers, Integers, Floats]:
+def _sparse(dense: Floats) -> Entries:
     n, width = dense.shape
     starts = np.zeros(n + 1, np.int64)
     for i in range(n):
@@ -91,7 +98,8 @@ def _sparse(dense: Floats) -> tuple[Integers, Integers, Floats]:
 
 
 @exact
-def _dense(starts: Integers, index: Integers, value: Floats, chosen: Integers, width: int) -> Floats:
+def _dense(rows: Entries, chosen: Integers, width: int) -> Floats:
+    starts, index, value = rows
     out = np.zeros((len(chosen), width))
     for i in range(len(chosen)):
         for e in range(starts[chosen[i]], starts[chosen[i] + 1]):
@@ -100,9 +108,8 @@ def _dense(starts: Integers, index: Integers, value: Floats, chosen: Integers, w
 
 
 @exact
-def _masked(
-    starts: Integers, index: Integers, value: Floats, slot: Integers, query: Floats, rho: float
-) -> tuple[Integers, Integers, Floats]:
+def _masked(rows: Entries, slot: Integers, query: Floats, rho: float) -> Entries:
+    starts, index, value = rows
     n = len(starts) - 1
     kept = np.zeros(n + 1, np.int64)
     columns, products = np.empty(len(index), np.int64), np.empty(len(index))
@@ -120,7 +127,8 @@ def _masked(
 
 
 @exact
-def _taken(starts: Integers, index: Integers, value: Floats, chosen: Integers) -> tuple[Integers, Integers, Floats]:
+def _taken(rows: Entries, chosen: Integers) -> Entries:
+    starts, index, value = rows
     kept = np.zeros(len(chosen) + 1, np.int64)
     for i in range(len(chosen)):
         kept[i + 1] = kept[i] + starts[chosen[i] + 1] - starts[chosen[i]]
@@ -132,57 +140,15 @@ def _taken(starts: Integers, index: Integers, value: Floats, chosen: Integers) -
     return kept, columns, entries
 
 
-@exact
-def _grouped(starts: Integers, index: Integers, value: Floats) -> tuple[Integers, Integers]:
-    """As `compiled.group_rows`, for sparse rows."""
-    n = len(starts) - 1
-    slots = 1
-    while slots < 2 * n:
-        slots *= 2
-    table = np.full(slots, -1, np.int64)
-    first, group = np.empty(n, np.int64), np.empty(n, np.int64)
-    bits = value.view(np.int64)
-    count = 0
-    for i in range(n):
-        code = np.uint64(0x9E3779B97F4A7C15)
-        for e in range(starts[i], starts[i + 1]):
-            code = (code ^ np.uint64(bits[e])) * np.uint64(0xBF58476D1CE4E5B9)
-            code = (code ^ np.uint64(index[e]) ^ (code >> np.uint64(29))) * np.uint64(0x94D049BB133111EB)
-            code ^= code >> np.uint64(31)
-        slot = np.int64(code & np.uint64(slots - 1))
-        size = starts[i + 1] - starts[i]
-        while True:
-            known = table[slot]
-            if known < 0:
-                table[slot] = count
-                first[count] = i
-                group[i] = count
-                count += 1
-                break
-            other = starts[first[known]]
-            same = starts[first[known] + 1] - other == size
-            if same:
-                for e in range(size):
-                    if index[other + e] != index[starts[i] + e] or bits[other + e] != bits[starts[i] + e]:
-                        same = False
-                        break
-            if same:
-                group[i] = known
-                break
-            slot = (slot + 1) & (slots - 1)
-    return first[:count].copy(), group
-
-
 def forward_norms(rows: Rows, w0: Floats, w1: Floats, scale: float, bias: bool = False) -> tuple[Floats, Floats]:
     """f and ‖g‖² of every row: w0 (width, m), w1 (m,) or, with biases, (m + 1,)."""
-    means, norms = _forward_norms(rows.starts, rows.index, rows.value, w0, w1, scale, bias)
+    means, norms = _forward_norms(rows.entries, w0, w1, scale, bias)
     return means, norms
 
 
 @compiled
-def _forward_norms(
-    starts: Integers, index: Integers, value: Floats, w0: Floats, w1: Floats, scale: float, bias: bool
-) -> tuple[Floats, Floats]:
+def _forward_norms(rows: Entries, w0: Floats, w1: Floats, scale: float, bias: bool) -> tuple[Floats, Floats]:
+    starts, index, value = rows
     n, width = len(starts) - 1, w0.shape[1]
     means, norms = np.empty(n), np.empty(n)
     hidden = np.empty(width)

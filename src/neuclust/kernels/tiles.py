@@ -1,19 +1,20 @@
 """Training rows packed four by four, so that every weight that is read serves four rows.
 
 A step of a small net is mostly loads and stores, not arithmetic: with one row at a time each weight is read, and each
-entry of the gradient read and written, once a row. Rows with the same non-zero columns stand next to each other; a
-tile is four rows and the union of their columns, four columns a block, empty places filled with zeros.
+entry of the gradient read and written, once per row. Rows with the same non-zero columns stand next to each other; a
+tile is four rows and the union of their columns, four columns per block, empty places filled with zeros.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.kernels.jit import compiled, exact
-from neuclust.kernels.rows import Rows
+from neuclust.kernels.jit import compiled, exact, inlined
+from neuclust.kernels.rows import Entries, Rows
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -32,7 +33,7 @@ class Tiles:
     values: Floats  # (blocks, 4 columns, 4 rows)
 
     def placed(self, entries: Floats) -> Floats:
-        """One number a row, in the order of the tiles, 0 where there is no row."""
+        """One number per row, in the order of the tiles, 0 where there is no row."""
         return np.where(self.order >= 0, entries[self.order], 0.0)
 
 
@@ -40,12 +41,12 @@ def tile_rows(rows: Rows) -> Tiles:
     """Pack sparse rows."""
     order = np.argsort(_support_keys(rows.starts, rows.index, rows.width), kind="stable")
     order = np.concatenate([order, np.full(-len(order) % TILE, -1)])
-    return Tiles(order, *_packed(rows.starts, rows.index, rows.value, rows.width, order))
+    return Tiles(order, *_packed(rows.entries, rows.width, order))
 
 
 @exact
 def _support_keys(starts: Integers, index: Integers, width: int) -> Integers:
-    """A number a row, equal for rows with equal first columns."""
+    """One number per row, equal for rows with equal first columns."""
     bits = 1
     while (1 << bits) <= width:
         bits += 1
@@ -61,9 +62,8 @@ def _support_keys(starts: Integers, index: Integers, width: int) -> Integers:
 
 
 @exact
-def _packed(
-    starts: Integers, index: Integers, value: Floats, width: int, order: Integers
-) -> tuple[Integers, Integers, Floats]:
+def _packed(rows: Entries, width: int, order: Integers) -> tuple[Integers, Integers, Floats]:
+    starts, index, value = rows
     tiles = len(order) // TILE
     firsts = np.zeros(tiles + 1, np.int64)
     room = len(index) // TILE + tiles + 1  # a tile of e entries has at most e/4 + 1 blocks
@@ -95,32 +95,42 @@ def _packed(
     return firsts, columns[: firsts[tiles]].copy(), values[: firsts[tiles]].copy()
 
 
+class StepSizes(NamedTuple):
+    """How many steps, how long each is, and the pull towards the anchor."""
+
+    number: int
+    step: float
+    pull: float
+
+
+@inlined
+def _entries(block: Floats) -> tuple[float, ...]:
+    """The sixteen values of a block (4 columns, 4 rows): only one by one does the compiler keep them in registers."""
+    a, b, c, d = block[0], block[1], block[2], block[3]
+    return (
+        a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3], c[0], c[1], c[2], c[3], d[0], d[1], d[2], d[3]
+    )  # fmt: skip
+
+
 @compiled
 def descend_tiles(
-    starts: Integers,
-    columns: Integers,
-    values: Floats,
-    target: Floats,
-    weight: Floats,
-    w0: Floats,
-    w1: Floats,
-    a0: Floats,
-    a1: Floats,
-    bias: bool,
-    scale: float,
-    steps: int,
-    step: float,
-    pull: float,
+    data: tuple[Integers, Integers, Floats, Floats, Floats],
+    weights: tuple[Floats, Floats],
+    anchor: tuple[Floats, Floats],
+    net: tuple[bool, float],
+    steps: StepSizes,
 ) -> None:
-    """`steps` full-batch steps in place on w0 (in + 4, m) and w1 (m or m + 1); a0, a1 are the anchor.
+    """Full-batch steps in place on weights w0 (in + 4, m) and w1 (m or m + 1); `net` is its biases and its scale.
 
-    Written out four by four: only so does the compiler keep the sixteen values of a block in registers.
+    The data are starts, columns and values of `Tiles`, then targets and weights in the order of the tiles.
     """
+    (starts, columns, values, target, weight), (w0, w1), (a0, a1) = data, weights, anchor
+    (bias, scale), (number, step, pull) = net, steps
     width = w0.shape[1]
     g0, g1 = np.empty_like(w0), np.empty_like(w1)
     ha, hb, hc, hd = np.empty(width), np.empty(width), np.empty(width), np.empty(width)
     keep, home = 1.0 - step * pull, step * pull
-    for _ in range(steps):
+    for _ in range(number):
         g0[:] = 0.0
         g1[:] = 0.0
         for t in range(len(starts) - 1):
@@ -130,13 +140,10 @@ def descend_tiles(
             hd[:] = 0.0
             for b in range(starts[t], starts[t + 1]):
                 wa, wb, wc, wd = w0[columns[b, 0]], w0[columns[b, 1]], w0[columns[b, 2]], w0[columns[b, 3]]
-                v = values[b]
-                aa, ab, ac, ad = v[0, 0], v[0, 1], v[0, 2], v[0, 3]
-                ba, bb, bc, bd = v[1, 0], v[1, 1], v[1, 2], v[1, 3]
-                ca, cb, cc, cd = v[2, 0], v[2, 1], v[2, 2], v[2, 3]
-                da, db, dc, dd = v[3, 0], v[3, 1], v[3, 2], v[3, 3]
+                aa, ab, ac, ad, ba, bb, bc, bd, ca, cb, cc, cd, da, db, dc, dd = _entries(values[b])
                 for k in range(width):
-                    p, q, r, s = wa[k], wb[k], wc[k], wd[k]
+                    p, q = wa[k], wb[k]
+                    r, s = wc[k], wd[k]
                     ha[k] += aa * p + ba * q + ca * r + da * s
                     hb[k] += ab * p + bb * q + cb * r + db * s
                     hc[k] += ac * p + bc * q + cc * r + dc * s
@@ -165,11 +172,7 @@ def descend_tiles(
                 hd[k] = ed * u if s > 0.0 else 0.0
             for b in range(starts[t], starts[t + 1]):
                 ga, gb, gc, gd = g0[columns[b, 0]], g0[columns[b, 1]], g0[columns[b, 2]], g0[columns[b, 3]]
-                v = values[b]
-                aa, ab, ac, ad = v[0, 0], v[0, 1], v[0, 2], v[0, 3]
-                ba, bb, bc, bd = v[1, 0], v[1, 1], v[1, 2], v[1, 3]
-                ca, cb, cc, cd = v[2, 0], v[2, 1], v[2, 2], v[2, 3]
-                da, db, dc, dd = v[3, 0], v[3, 1], v[3, 2], v[3, 3]
+                aa, ab, ac, ad, ba, bb, bc, bd, ca, cb, cc, cd, da, db, dc, dd = _entries(values[b])
                 for k in range(width):
                     p, q, r, s = ha[k], hb[k], hc[k], hd[k]
                     ga[k] += aa * p + ab * q + ac * r + ad * s

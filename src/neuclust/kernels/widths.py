@@ -53,12 +53,18 @@ def woodbury_(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor | None
     """
     projected = _projected(inverse, index, features)  # Ĝ Z⁻¹, (K, p)
     core = torch.eye(len(features), dtype=inverse.dtype, device=inverse.device) + projected[:, index] @ features.T
-    diagonal, (factor, info) = torch.diagonal(core), torch.linalg.cholesky_ex(core)
-    if bool(info) or not bool(((diagonal > 1 - 1e-9) & (diagonal < CANCELS)).all()):
+    factor, info = torch.linalg.cholesky_ex(core)
+    if bool(info) or not bool(woodbury_holds(core)):
         return None
     half = torch.linalg.solve_triangular(factor, projected, upper=False)
     inverse.addmm_(half.T, half, alpha=-1)
     return 2 * torch.log(torch.diagonal(factor)).sum()
+
+
+def woodbury_holds(core: Tensor) -> Tensor:
+    """Whether the Woodbury step with core I + ĜZ⁻¹Ĝᵀ (…, K, K) keeps the digits of Z⁻¹: (…)."""
+    diagonal = torch.diagonal(core, dim1=-2, dim2=-1)
+    return ((diagonal > 1 - 1e-9) & (diagonal < CANCELS)).all(-1)
 
 
 def refactored(matrix: Tensor, index: Tensor, features: Tensor) -> tuple[Tensor, Tensor, float]:

@@ -16,7 +16,6 @@ from neuclust.kernels import fused
 from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Factors, augment, gradient_factors, layers, output, scaled
 from neuclust.kernels.pruning import Bounds
-from neuclust.kernels.training import lifeless
 from neuclust.models.arm_scoring import ArmScorer, ArmScores, Choice
 from neuclust.models.arm_training import arm_problem, fusible
 from neuclust.models.confidence import ConfidenceConfig, build_confidence, confidence_shapes, feature_scale
@@ -186,8 +185,7 @@ class ArmModel:
         result = fit(arm_problem(self.net, self.initial, self.history, training, self.seed), start, training)
         self.net = replace(self.net, weights=result.parameters)
         contexts, target, _ = self.history.targets()
-        # unguarded training is as published, dead or not
-        dead = training.guard and training.revive and lifeless(self.net, contexts, target)
+        dead = training.restarts(self.net, contexts, target)
         if dead:
             self.net = self.initial
         self.failures += result.failed + dead

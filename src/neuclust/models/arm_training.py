@@ -9,7 +9,7 @@ from torch import Tensor
 
 from neuclust.kernels import fused, jit
 from neuclust.kernels.network import Network, augment, layer_factors, squared_norms
-from neuclust.kernels.training import Parameters, arm_gradients, arm_objective
+from neuclust.kernels.training import Parameters, Steps, arm_gradients, arm_objective
 from neuclust.models.fitting import LeastSquares, TrainingConfig
 from neuclust.models.history import History
 from neuclust.randomness import stream
@@ -37,7 +37,7 @@ def arm_problem(net: Network, initial: Network, history: History, training: Trai
 
     def loss(weights: Parameters) -> float:
         if rows is None:
-            return arm_objective(replace(net, weights=weights), x, target, weight)
+            return float(arm_objective(replace(net, weights=weights), x, target, weight))
         means, _ = fused.arm_means_and_norms(net, weights, rows.rows)
         return 0.5 * float((weight * (means - target) ** 2).sum())
 
@@ -48,9 +48,7 @@ def arm_problem(net: Network, initial: Network, history: History, training: Trai
 
     def at_once(start: Parameters, step: float) -> Parameters:
         assert rows is not None
-        return fused.descend_arm(
-            net, start, rows, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor
-        )
+        return fused.descend_arm(net, start, rows, target, weight, Steps(training.steps, step, pull, anchor))
 
     return LeastSquares(
         gradient=minibatch if training.optimizer == "sgd" else full_batch,

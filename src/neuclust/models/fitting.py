@@ -6,28 +6,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from torch import Tensor
+
 from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError
+from neuclust.kernels.network import Network
 from neuclust.kernels.training import (
     Descent,
+    Gradient,
+    Number,
     Parameters,
     Projection,
+    Steps,
+    automatic_step,
     descend,
     finite,
     guarded,
+    lifeless,
     pull_energy,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How a net is fitted after a round to its n observations.
+    """How a network is fitted after a round to its n observations.
 
     Objective for loss_norm `mean`: (factor·½Σ(f − r)² + (pull/2)‖θ − anchor‖²)/n; for `sum` without the 1/n.
     pull = ridge × the width (`pull_by_width`, the paper's mλ), × n with `pull_inside_sum`, as its slate loss is
     printed. `step` None is automatic: `step_share` over a bound on the curvature. With `guard`, steps that
-    would end above the starting objective are halved, and with `revive` too a net without a live unit, whose
-    gradient is 0 for good, starts again from θ_0.
+    would end above the starting objective are halved; with `revive` too, a network without a live unit, whose
+    gradient is 0 from then on, restarts from θ_0.
     """
 
     steps: int = 40
@@ -69,18 +77,25 @@ class TrainingConfig:
         """Whether to train after the t-th update."""
         return t % self.train_every == 0 and (self.train_until is None or t <= self.train_until)
 
-    def weights(self, observations: int, width: int) -> tuple[float, float]:
-        """Weight of one observation and pull of the regulariser, for n observations and a net of this width."""
-        share = 1 / observations if self.loss_norm == "mean" else 1.0
+    def weights(self, observations: Number, width: int) -> tuple[Number, Number]:
+        """Weight of one observation and pull of the regulariser, for n observations and a network of this width."""
+        share = 1 / observations if self.loss_norm == "mean" else 0 * observations + 1
         pull = self.ridge * (width if self.pull_by_width else 1) * (observations if self.pull_inside_sum else 1)
         return self.loss_factor * share, pull * share
+
+    def restarts(self, net: Network, contexts: Tensor, target: Tensor) -> bool:
+        """Whether a network trained on distinct contexts (u, d') and mean rewards (u,) has to restart from θ_0.
+
+        Unguarded training is as published, with lifeless networks.
+        """
+        return self.guard and self.revive and lifeless(net, contexts, target)
 
 
 @dataclass(frozen=True, slots=True)
 class LeastSquares:
     """One training problem, as functions of the parameters."""
 
-    gradient: Callable[[Parameters, int], Parameters]  # of the loss, for step number i
+    gradient: Gradient
     loss: Callable[[Parameters], float]
     curvature: Callable[[Parameters], float]  # Σ_i weight_i ‖∇f_i‖², a bound on the largest eigenvalue
     pull: float
@@ -93,25 +108,16 @@ def fit(problem: LeastSquares, start: Parameters, config: TrainingConfig) -> Des
     """J steps from `start`, guarded or as they come."""
     step = config.step
     if step is None:
-        step = config.step_share / (problem.curvature(start) + problem.pull + 1e-12)
+        step = automatic_step(config.step_share, problem.curvature(start), problem.pull)
 
     def attempt(size: float) -> Parameters:
         if problem.fused is not None and config.engine == "auto":
             return problem.fused(start, size)
-        return descend(
-            start,
-            problem.gradient,
-            steps=config.steps,
-            step=size,
-            pull=problem.pull,
-            anchor=problem.anchor,
-            project=problem.project,
-        )
+        steps = Steps(config.steps, size, problem.pull, problem.anchor)
+        return descend(start, problem.gradient, steps, problem.project)
 
     if not config.guard:
         parameters = attempt(step)
-        # NaN weights could never be scored or trained again: keep the last finite ones and say so
-        return (
-            Descent(parameters, step, 0, failed=False) if finite(parameters) else Descent(start, step, 0, failed=True)
-        )
+        failed = not finite(parameters)  # NaN weights cannot be scored or trained again: the last finite ones are kept
+        return Descent(start if failed else parameters, step, 0, failed)
     return guarded(start, attempt, lambda p: problem.loss(p) + pull_energy(p, problem.anchor, problem.pull), step)

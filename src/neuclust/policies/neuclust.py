@@ -18,7 +18,7 @@ from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
-from neuclust.kernels.pruning import Bounds, Floats, Integers, best_cluster
+from neuclust.kernels.pruning import Bounds, Clusters, Floats, Integers, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
@@ -176,7 +176,7 @@ class NeUClust:
             rows = bounds.group[positions]
             return value(bounds.upper[rows], torch.from_numpy(bounds.means[rows]))
 
-        winner, chosen = best_cluster(bounds, labels, members, rank, self.slate_size, ceiling, exact)
+        winner, chosen = best_cluster(bounds, Clusters(labels, members, rank), self.slate_size, ceiling, exact)
         chosen_means, bonuses = (torch.from_numpy(part) for part in bounds.scores(chosen))
         return Slate(torch.from_numpy(chosen), chosen_means, bonuses, cluster=int(partition.names[winner]))
 

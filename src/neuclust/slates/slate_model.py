@@ -18,9 +18,11 @@ from neuclust.kernels.monotone import (
     MonotoneNetwork,
     slate_gradient_norms,
     slate_gradients,
+    slate_inputs,
+    slate_scores,
     slate_value,
 )
-from neuclust.kernels.training import Parameters, Projection
+from neuclust.kernels.training import Examples, Parameters, Projection, Steps
 from neuclust.models.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.models.history import History
 from neuclust.models.state import Shape, numbered, numbered_shapes, take_count, take_numbered
@@ -76,9 +78,7 @@ class SlateModel:
 
     def prepare(self, rewards: Tensor) -> Tensor:
         """What F reads of arm rewards (…, K): rectified and sorted descending, unless configured otherwise."""
-        if self.config.relu_input:
-            rewards = torch.relu(rewards)
-        return torch.sort(rewards, dim=-1, descending=True).values if self.config.sort_input else rewards
+        return slate_inputs(rewards, self.config.relu_input, self.config.sort_input)
 
     def value(self, rewards: Tensor) -> Tensor:
         """F of slates (…, K) -> (…)."""
@@ -90,8 +90,7 @@ class SlateModel:
         Non-decreasing in every entry. F reads f, or v where `input` is optimistic.
         """
         source = values if self.config.input == "optimistic" else means
-        total = values.sum(1) + self.config.weight * self.slate_size * self.value(source)
-        return total / self.slate_size if self.config.score == "mean" else total
+        return slate_scores(values, self.value(source), self.config.weight, self.config.score == "mean")
 
     def train(self, history: History, predicted: Tensor, updates: int) -> None:
         """Fit F to all slates seen; `predicted` (u,) are the arm net's means of the history's contexts."""
@@ -109,6 +108,7 @@ class SlateModel:
         inputs = self.prepare(rewards)
         share, pull = self.config.training.weights(max(1, int(counts.sum())), self.config.width)
         weight = counts * share
+        examples = Examples(inputs, target, weight)
 
         def gradient(parameters: Parameters, _: int) -> Parameters:
             return slate_gradients(self.net.with_parameters(parameters), inputs, target, weight)
@@ -117,23 +117,21 @@ class SlateModel:
 
         def loss(parameters: Parameters) -> float:
             if fusible:
-                return fused.slate_sums(self.net, parameters, inputs, target, weight)[0]
+                return fused.slate_sums(self.net, parameters, examples)[0]
             error = slate_value(self.net.with_parameters(parameters), inputs) - target
             return 0.5 * float((weight * error * error).sum())
 
         def curvature(parameters: Parameters) -> float:
             if fusible:
-                return fused.slate_sums(self.net, parameters, inputs, target, weight)[1]
+                return fused.slate_sums(self.net, parameters, examples)[1]
             return float((weight * slate_gradient_norms(self.net.with_parameters(parameters), inputs)).sum())
 
         training = self.config.training
         anchor = self.initial.parameters if training.anchor == "initial" else None
 
         def at_once(start: Parameters, step: float) -> Parameters:
-            return fused.descend_slate(
-                self.net, start, inputs, target, weight, steps=training.steps, step=step, pull=pull, anchor=anchor,
-                clamp=self.config.clamp_all, clamp_bias=self.config.nonneg_bias, biased=self.config.biases != "none",
-            )  # fmt: skip
+            limits = fused.Limits(self.config.clamp_all, self.config.nonneg_bias, self.config.biases != "none")
+            return fused.descend_slate(self.net, start, examples, Steps(training.steps, step, pull, anchor), limits)
 
         project = slate_projection(self.config)
         return LeastSquares(gradient, loss, curvature, pull, anchor, project, at_once if fusible else None)

@@ -1,4 +1,4 @@
-"""The pieces of batched runs against plain references, with ridges other than 1."""
+"""The pieces of the device engine against plain references, with ridges other than 1."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from neuclust.experiment.engines.device.covariance import DualBatch, PrimalBatch
 from neuclust.experiment.engines.device.dealer import filled_up
 from neuclust.experiment.engines.device.graphs import bucket
 from neuclust.experiment.engines.device.learners import ArmLoss, SlateLoss
-from neuclust.experiment.engines.device.networks import RowFactors, SlateShape
 from neuclust.experiment.engines.device.selection import first_alike, representatives, top_of_table
 from neuclust.kernels.monotone import MonotoneNetwork, slate_gradient_norms, slate_gradients
-from neuclust.kernels.network import Network, layer_factors, squared_norms
+from neuclust.kernels.network import Factors, Network, flatten, layer_factors, squared_norms
 from neuclust.kernels.ranking import sort_positions
-from neuclust.kernels.training import arm_gradients
+from neuclust.kernels.training import Parameters, Steps, arm_gradients, descend, lifeless
 from neuclust.randomness import stream
 from neuclust.slates.slate_model import SlateModelConfig
 
@@ -29,23 +28,26 @@ def draw(*shape: int, t: int = 0) -> Tensor:
     return torch.from_numpy(stream(3, "batched parts", t).standard_normal(shape))
 
 
-def some_factors(rows: int, columns: Tensor, t: int) -> RowFactors:
-    return RowFactors(
-        draw(RUNS, rows, len(columns), t=t), draw(RUNS, rows, WIDTH, t=t + 1), draw(RUNS, rows, WIDTH, t=t + 2)
-    )
+def some_factors(rows: int, columns: Tensor, t: int) -> Factors:
+    inputs = draw(RUNS, rows, len(columns), t=t), draw(RUNS, rows, WIDTH, t=t + 1)
+    return Factors(inputs, (draw(RUNS, rows, WIDTH, t=t + 2), torch.full((RUNS, rows, 1), 0.7, dtype=torch.float64)))
 
 
-def whole(factors: RowFactors, columns: Tensor) -> Tensor:
+def whole(factors: Factors, columns: Tensor) -> Tensor:
     """ĝ on all coordinates, (R, n, p)."""
-    inputs = torch.zeros(*factors.inputs.shape[:2], DIM, dtype=torch.float64)
-    inputs[:, :, columns] = factors.inputs
-    return RowFactors(inputs, factors.deltas, factors.last).flat()
+    inputs = torch.zeros(*factors.inputs[0].shape[:2], DIM, dtype=torch.float64)
+    inputs[:, :, columns] = factors.inputs[0]
+    return flatten(Factors((inputs, factors.inputs[1]), factors.deltas))
+
+
+def covariance(form: str, ridge: Tensor) -> PrimalBatch | DualBatch:
+    return DualBatch(ridge, WIDTH, DIM, 60) if form == "dual" else PrimalBatch(ridge, WIDTH, DIM, 4)
 
 
 @pytest.mark.parametrize("form", ["primal", "refreshed", "dual"])
 def test_widths_of_runs_equal_the_explicit_inverse(form: str) -> None:
     ridge = torch.tensor([0.3, 2.0], dtype=torch.float64)
-    kept = DualBatch(ridge, WIDTH, DIM, 60) if form == "dual" else PrimalBatch(ridge, WIDTH, DIM, 4)
+    kept = covariance("dual" if form == "dual" else "primal", ridge)
     size = WIDTH * DIM + WIDTH
     matrix = ridge.view(-1, 1, 1) * torch.eye(size, dtype=torch.float64)
     for t in range(1, 11):
@@ -61,7 +63,7 @@ def test_widths_of_runs_equal_the_explicit_inverse(form: str) -> None:
     torch.testing.assert_close(
         kept.squares(asked, columns), ((g @ torch.linalg.inv(matrix)) * g).sum(-1), rtol=1e-9, atol=1e-12
     )
-    kept.check()
+    assert not bool(kept.stale.any())
 
 
 def test_a_refresh_forgets_rounding() -> None:
@@ -76,6 +78,32 @@ def test_a_refresh_forgets_rounding() -> None:
     torch.testing.assert_close(kept.squares(asked, columns), before)
 
 
+@pytest.mark.parametrize("form", ["primal", "dual"])
+def test_an_update_that_loses_precision_is_repeated_for_its_run(form: str) -> None:
+    """One run has gradients of 1e9 beside a ridge of 1: its widths come from a sound factorisation."""
+    columns, ridge = torch.arange(DIM), torch.ones(RUNS, dtype=torch.float64)
+    kept, calm = covariance(form, ridge), covariance(form, ridge)
+    huge, marked = torch.tensor([1e9, 1.0]).double().view(-1, 1, 1), torch.zeros(RUNS, dtype=torch.bool)
+    for t in range(1, 4):
+        plain = some_factors(3, columns, 10 * t)
+        if t == 2:
+            plain = plain.rows(0, 1)  # the same gradient three times, which leaves nothing but the ridge
+            plain = Factors(
+                *(tuple(part.expand(-1, 3, -1) for part in parts) for parts in (plain.inputs, plain.deltas))
+            )
+        calm.observe(plain, columns)
+        kept.observe(Factors(plain.inputs, tuple(huge * d for d in plain.deltas)), columns)
+        marked |= kept.stale
+        kept.mend()
+        assert not bool(kept.stale.any())
+    assert marked.tolist() == [True, False]
+    asked = some_factors(7, columns, 500)
+    found = kept.squares(asked, columns)
+    assert bool(torch.isfinite(found).all())
+    assert float(found[0].min()) > -1e-6
+    torch.testing.assert_close(found[1], calm.squares(asked, columns)[1], rtol=1e-9, atol=1e-12)
+
+
 def test_elimination_is_a_cholesky_solve() -> None:
     half = draw(RUNS, 5, 8)
     core, rows = half @ half.mT, draw(RUNS, 5, 6, t=1)
@@ -86,37 +114,66 @@ def test_elimination_is_a_cholesky_solve() -> None:
     assert not bool(whitened(-core, rows)[1].any())
 
 
+def arm_loss(room: int, filled: int, device: torch.device) -> ArmLoss:
+    """A history of random plays, with weights for the first `filled` rows."""
+    net = Network((draw(RUNS, WIDTH, DIM).to(device), draw(RUNS, 1, WIDTH).to(device)), 1.7)
+    loss = ArmLoss(net, room)
+    contexts, rewards = draw(RUNS, room, DIM).to(device), draw(RUNS, room, t=1).to(device)
+    loss.write(torch.arange(room, device=device), contexts, torch.arange(DIM, device=device), rewards)
+    loss.weight[:, :filled] = draw(RUNS, filled, t=2).abs().to(device) / filled
+    return loss
+
+
 def test_gradients_and_curvature_of_runs_equal_the_kernels() -> None:
-    loss = ArmLoss(RUNS, DIM, 30, 1.7, torch.device("cpu"))
-    loss.contexts.copy_(draw(RUNS, DIM, 30))
-    loss.target.copy_(draw(RUNS, 30, t=1))
-    loss.weight[:, :20] = draw(RUNS, 20, t=2).abs()
-    first, last = draw(RUNS, WIDTH, DIM, t=3), draw(RUNS, WIDTH, t=4)
+    loss, contexts = arm_loss(30, 20, torch.device("cpu")), draw(RUNS, 30, DIM)
+    first, last = draw(RUNS, WIDTH, DIM, t=3), draw(RUNS, 1, WIDTH, t=4)
     slopes, curvature = loss.gradient((first, last), 25), loss.curvature((first, last), 25)
     for run in range(RUNS):
-        net, x = Network((first[run], last[run : run + 1]), 1.7), loss.contexts[run, :, :20].T
+        net, x = Network((first[run], last[run]), 1.7), contexts[run, :20]
         data = (x, loss.target[run, :20], loss.weight[run, :20])
-        wanted = arm_gradients(net, *data)
-        torch.testing.assert_close(slopes[0][run], wanted[0])
-        torch.testing.assert_close(slopes[1][run], wanted[1][0])
+        for mine, theirs in zip(slopes, arm_gradients(net, *data), strict=True):
+            torch.testing.assert_close(mine[run], theirs)
         torch.testing.assert_close(curvature[run], (data[2] * squared_norms(layer_factors(net, x))).sum())
+
+
+def test_a_lifeless_network_is_found_among_the_rows_that_are_filled() -> None:
+    loss, alive = (
+        ArmLoss(Network((torch.zeros(3, WIDTH, DIM).double(), torch.zeros(3, 1, WIDTH).double()), 1.0), 90),
+        [1],
+    )
+    contexts = draw(1, 90, DIM, t=7).abs().expand(3, -1, -1)
+    rewards = torch.zeros(3, 90, dtype=torch.float64)
+    rewards[:, ::3] = 1.0
+    rewards[2] = 1.0  # the same for all
+    contexts = torch.cat([contexts[:, :45], contexts[:, :45]], 1)  # every context twice
+    loss.write(torch.arange(80), contexts[:, :80], torch.arange(DIM), rewards[:, :80])
+    first = torch.stack([-torch.ones(WIDTH, DIM), torch.ones(WIDTH, DIM), -torch.ones(WIDTH, DIM)]).double()
+    parameters: Parameters = (first, torch.ones(3, 1, WIDTH).double())
+    for filled in (2, 50, 80):
+        found = loss.unresponsive(parameters, torch.tensor([filled])).tolist()
+        assert found == [run not in alive for run in range(3)]
+    distinct, means = loss.distinct(0, 80)
+    assert torch.equal(distinct, contexts[0, :45])
+    assert means[0] == (rewards[0, 0] + rewards[0, 45]) / 2
+    assert lifeless(loss.net((first[0], parameters[1][0])), distinct, means)
+    assert not lifeless(loss.net((first[2], parameters[1][2])), *loss.distinct(2, 80))
 
 
 @pytest.mark.parametrize("relu_out", [False, True])
 @pytest.mark.parametrize("transform", ["sigmoid", "softplus"])
 def test_slate_gradients_of_runs_equal_the_kernels(transform: str, relu_out: bool) -> None:
-    shape = SlateShape(transform, (0.4, 0.3), relu_out)
-    loss = SlateLoss(SlateModelConfig(), shape, RUNS, 3, 30, torch.device("cpu"))
-    loss.inputs.copy_(draw(RUNS, 3, 30))
-    loss.target.copy_(draw(RUNS, 30, t=1))
-    loss.weight[:, :20] = draw(RUNS, 20, t=2).abs()
     shapes = ((WIDTH, 3), (1, WIDTH), (WIDTH,), (1,))
     parameters = tuple(draw(RUNS, *s, t=5 + i) for i, s in enumerate(shapes))
+    nets = MonotoneNetwork(parameters[:2], parameters[2:], (0.4, 0.3), transform, relu_out)
+    loss = SlateLoss(SlateModelConfig(relu_input=False, sort_input=False), nets, 30)
+    rewards = draw(RUNS, 30, 3)
+    loss.read(rewards)
+    loss.target.copy_(draw(RUNS, 30, t=1))
+    loss.weight[:, :20] = draw(RUNS, 20, t=2).abs()
     slopes, curvature = loss.gradient(parameters, 25), loss.curvature(parameters, 25)
     for run in range(RUNS):
-        own = [p[run] for p in parameters]
-        net = MonotoneNetwork((own[0], own[1]), (own[2], own[3]), shape.scales, transform, relu_out)
-        inputs, weight = loss.inputs[run, :, :20].T, loss.weight[run, :20]
+        net = nets.with_parameters(tuple(p[run] for p in parameters))
+        inputs, weight = rewards[run, :20], loss.weight[run, :20]
         for mine, theirs in zip(slopes, slate_gradients(net, inputs, loss.target[run, :20], weight), strict=True):
             torch.testing.assert_close(mine[run], theirs)
         torch.testing.assert_close(curvature[run], (weight * slate_gradient_norms(net, inputs)).sum())
@@ -164,20 +221,12 @@ def test_idle_columns_fill_up(active: set[int]) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device; this machine has none")
 def test_fused_steps_equal_library_steps() -> None:
     device = torch.device("cuda")
-    loss = ArmLoss(RUNS, DIM, 90, 1.7, device)
-    loss.contexts.copy_(draw(RUNS, DIM, 90))
-    loss.target.copy_(draw(RUNS, 90, t=1))
-    loss.weight[:, :70] = 1 / 70
-    parameters = (draw(RUNS, WIDTH, DIM, t=3).to(device), draw(RUNS, WIDTH, t=4).to(device))
-    home = tuple(p.clone() for p in parameters)
-    moved = tuple(p.clone() for p in parameters)
+    loss = arm_loss(90, 70, device)
+    parameters: Parameters = (draw(RUNS, WIDTH, DIM, t=3).to(device), draw(RUNS, 1, WIDTH, t=4).to(device))
     step, pull = torch.tensor([0.01, 0.02]).double().to(device), torch.tensor([0.3, 0.1]).double().to(device)
+    steps = Steps(3, step, pull, tuple(p.clone() for p in parameters))
+    moved = tuple(p.clone() for p in parameters)
     assert fused.serves_arms(parameters)
-    assert loss.steps_at_once(moved, home, 80, 3, step, pull)
-    for _ in range(3):
-        slopes = loss.gradient(parameters, 80)
-        for p, g, a in zip(parameters, slopes, home, strict=True):
-            rate, strength = (v.view(-1, *[1] * (p.ndim - 1)) for v in (step, pull))
-            p.sub_(rate * (g + strength * (p - a)))
-    for mine, theirs in zip(moved, parameters, strict=True):
+    assert loss.steps_at_once(moved, 80, steps)
+    for mine, theirs in zip(moved, descend(parameters, lambda p, _: loss.gradient(p, 80), steps), strict=True):
         torch.testing.assert_close(mine, theirs)

@@ -1,7 +1,8 @@
-"""Batched runs against single ones: the same slates, the same sums, the same clusters."""
+"""The device engine against single runs: the same slates, sums, clusters, restarts and warnings."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,13 +13,14 @@ import torch
 from small_problems import small_environment
 
 from neuclust.configuration import with_setting
+from neuclust.core import Round, Slate
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, LearningWarning
 from neuclust.experiment.engines.device import BatchRun, batches_of, run_batch, trace_batch
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import RunLabel, run
 from neuclust.policies.combinatorial_neural import CombinatorialNeuralUCB
-from neuclust.policies.neuclust import NeUClust
+from neuclust.policies.neuclust import NeUClust, NeUClustConfig
 from neuclust.registry import policy_config
 
 ROUNDS = 20
@@ -42,6 +44,15 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
     "ranked by mean": (
         "neuclust", "default", {"rank_by": "mean", "slate.input": "optimistic", "arms.network.init": "he"},
     ),
+    "cluster scores averaged": ("neuclust", "default", {"slate.score": "mean"}),
+    "nets that die and restart": (
+        "neuclust", "default", {"arms.network.width": "4", "arms.training.step": "3", "arms.training.ridge": "0"},
+    ),
+    "dead nets kept": (
+        "cn-ucb", "default",
+        {"arms.network.width": "4", "arms.training.step": "3", "arms.training.ridge": "0", "revive": "false"},
+    ),
+    "automatic scale": ("neuclust", "default", {"rho": "none"}),
     "cn-ucb": ("cn-ucb", "default", {}),
     "cn-ucb, paper": ("cn-ucb", "paper", {}),
 }  # fmt: skip
@@ -73,14 +84,17 @@ def coins_apart(**changes: Any) -> list[SlateEnvironment]:
 def single(batch_run: BatchRun, rounds: int) -> tuple[RunRecord, list[list[int]]]:
     """The run by itself, and its slates."""
     environment, config = batch_run.environment, batch_run.config
-    make = NeUClust if hasattr(config, "clustering") else CombinatorialNeuralUCB
-    extra = {"catalogue": (environment.arm_ids, environment.profiles)} if make is NeUClust else {}
-    policy = make(config, environment.dim, environment.slate_size, batch_run.seed, **extra)
+    shape = environment.dim, environment.slate_size, batch_run.seed
+    policy: Any
+    if isinstance(config, NeUClustConfig):
+        policy = NeUClust(config, *shape, catalogue=(environment.arm_ids, environment.profiles))
+    else:
+        policy = CombinatorialNeuralUCB(config, *shape)
     slates: list[list[int]] = []
     select = policy.select
 
-    def remembered(round: Any) -> Any:
-        slate = select(round)
+    def remembered(round: Round) -> Slate:
+        slate: Slate = select(round)
         slates.append(slate.positions.tolist())
         return slate
 
@@ -88,9 +102,16 @@ def single(batch_run: BatchRun, rounds: int) -> tuple[RunRecord, list[list[int]]
     return run(policy, environment, rounds, batch_run.seed, label=batch_run.label), slates
 
 
+def assert_same_slates(runs: list[BatchRun], rounds: int) -> None:
+    trace = trace_batch(runs, rounds)
+    for row, batch_run in enumerate(runs):
+        assert trace.slates[row].tolist() == single(batch_run, rounds)[1]
+
+
 def assert_same(batched: RunRecord, alone: RunRecord) -> None:
-    untimed = {"seconds": 0.0, "select_seconds": 0.0, "update_seconds": 0.0}
-    left, right = replace(batched, **untimed).to_json(), replace(alone, **untimed).to_json()
+    left, right = (
+        replace(record, seconds=0.0, select_seconds=0.0, update_seconds=0.0).to_json() for record in (batched, alone)
+    )
     assert left.keys() == right.keys()
     for name, value in left.items():
         if isinstance(value, float) or name.endswith("curve"):
@@ -103,16 +124,51 @@ def assert_same(batched: RunRecord, alone: RunRecord) -> None:
 def test_equal_to_single_runs(case: str) -> None:
     runs = three_runs(configuration(case), coins_apart())
     assert batches_of(runs) == [[0, 1, 2]]
-    trace = trace_batch(runs, ROUNDS)
-    for row, batch_run in enumerate(runs):
-        assert trace.slates[row].tolist() == single(batch_run, ROUNDS)[1]
+    assert_same_slates(runs, ROUNDS)
 
 
-@pytest.mark.parametrize("case", ["default", "literal, unguarded", "cn-ucb"])
+@pytest.mark.parametrize("case", ["default", "literal, unguarded", "nets that die and restart", "cn-ucb"])
 def test_records_equal_to_single_runs(case: str) -> None:
     runs = three_runs(configuration(case), coins_apart())
     for batch_run, record in zip(runs, run_batch(runs, 12), strict=True):
         assert_same(record, single(batch_run, 12)[0])
+
+
+@pytest.mark.parametrize(("case", "failures"), [("nets that die and restart", True), ("dead nets kept", False)])
+def test_dead_nets_restart_and_are_reported_run_by_run(case: str, failures: bool) -> None:
+    """Fails where the device engine trains by other rules than single runs: some nets die, some again and again."""
+    runs = three_runs(configuration(case), [small_environment() for _ in range(3)])
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        records = run_batch(runs, ROUNDS)
+    with warnings.catch_warnings(record=True) as said_alone:
+        warnings.simplefilter("always")
+        alone = [single(batch_run, ROUNDS)[0] for batch_run in runs]
+    assert [r.failed_trainings for r in records] == [r.failed_trainings for r in alone]
+    assert any(r.failed_trainings for r in records) == failures
+    assert sorted(str(w.message) for w in said) == sorted(str(w.message) for w in said_alone)
+    assert bool(said) == failures
+    assert all(issubclass(w.category, LearningWarning) for w in said)
+
+
+def silent_at_first(environment: Any) -> None:
+    """The same environment with a first query of zeros."""
+    deal = environment.round
+
+    def round(t: int) -> Round:
+        dealt: Round = deal(t)
+        return dealt if t > 1 else replace(dealt, query=torch.zeros(environment.dim, dtype=torch.float64))
+
+    environment.round = round
+
+
+def test_the_scale_is_settled_by_the_first_round_that_tells_it() -> None:
+    """The first round asks for nothing: ρ = 1 for it alone."""
+    environments = coins_apart()
+    for environment in environments:
+        silent_at_first(environment)
+    runs = three_runs(configuration("automatic scale"), environments)
+    assert_same_slates(runs, 10)
 
 
 def test_halving_was_tried() -> None:
@@ -146,9 +202,7 @@ def test_ties_go_to_the_smaller_id() -> None:
         environment.profiles = environment.profiles[torch.arange(48) // 2 * 2]
         environment.arm_ids = environment.arm_ids.flip(0)
     runs = three_runs(configuration("default"), environments)
-    trace = trace_batch(runs, 20)
-    for row, batch_run in enumerate(runs):
-        assert trace.slates[row].tolist() == single(batch_run, 20)[1]
+    assert_same_slates(runs, 20)
 
 
 def test_other_truths_are_other_batches() -> None:
@@ -175,7 +229,7 @@ def test_refusals(setting: str, text: str) -> None:
     name = f"arms.network.{setting}" if setting in ("depth", "init") else setting
     name = f"arms.confidence.{setting}" if setting == "form" else name
     config = with_setting(configuration("default"), name, text)
-    with pytest.raises(ConfigError, match="batched runs: expected"):
+    with pytest.raises(ConfigError, match="device engine: expected"):
         run_batch([BatchRun(config, small_environment(), 0, RunLabel("tested"))], 3)
 
 

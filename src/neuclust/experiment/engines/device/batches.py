@@ -26,14 +26,14 @@ class BatchRun:
 
 
 def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
-    """Places of runs that share a batch: configurations that differ in numbers, environments that differ in coins."""
+    """Indices of the runs of every batch: configurations that differ in numbers, environments that differ in coins."""
     found: list[list[int]] = []
     for place, run in enumerate(runs):
         check_supported(run.config)
         if not run.environment.is_plain:
             raise ConfigError(
-                f"{run.environment.name}: batched runs expect a reward that counts arms and all feedback at once, got "
-                "another kind of problem; run it without a device"
+                f"{run.environment.name}: the device engine expects a reward that counts arms and all feedback at once,"
+                " got another kind of problem; run it without a device"
             )
         for batch in found:
             other = runs[batch[0]]
@@ -55,23 +55,26 @@ def structure_of(config: PolicyConfig) -> PolicyConfig:
             arms,
             confidence=replace(arms.confidence, ridge=1.0),
             schedule=replace(arms.schedule, gamma=1.0),
-            training=_shape(arms.training),
+            training=training_shape(arms.training),
         ),
     )
     if isinstance(config, NeUClustConfig):
-        config = replace(config, slate=replace(config.slate, weight=1.0, training=_shape(config.slate.training)))
+        config = replace(
+            config, slate=replace(config.slate, weight=1.0, training=training_shape(config.slate.training))
+        )
     return config
 
 
-def _shape(training: TrainingConfig) -> TrainingConfig:
+def training_shape(training: TrainingConfig) -> TrainingConfig:
+    """The training without its numbers that may differ inside a batch."""
     return replace(training, step=None if training.step is None else 1.0, step_share=1.0, ridge=1.0, loss_factor=1.0)
 
 
 def check_supported(config: object) -> None:
-    """Refuse what batched runs do not compute."""
+    """Refuse what the device engine does not compute."""
     if not isinstance(config, NeUClustConfig | CombinatorialNeuralConfig):
         raise ConfigError(
-            f"batched runs: expected NeUClust or CN-UCB, got {type(config).__name__}; run it without a device"
+            f"device engine: expected NeUClust or CN-UCB, got {type(config).__name__}; run it without a device"
         )
     arms = config.arms
     wanted: list[tuple[str, object, object]] = [
@@ -90,15 +93,15 @@ def check_supported(config: object) -> None:
             *_wanted_training("slate.training", config.slate.training),
         ]
     if arms.network.init == "torch-default":
-        raise ConfigError("batched runs: expected an arm network without biases, got init torch-default; use another")
+        raise ConfigError("device engine: expected an arm network without biases, got init torch-default; use another")
     if isinstance(config, NeUClustConfig) and config.clustering.seed is None:
         raise ConfigError(
-            "batched runs: expected a number as clustering.seed, since runs of a batch share their clusters, got none; "
-            "run it without a device"
+            "device engine: expected a number as clustering.seed, since runs of a batch share their clusters, "
+            "got none; run it without a device"
         )
     for name, value, needed in wanted:
         if value != needed:
-            raise ConfigError(f"batched runs: expected {name}={needed}, got {value}; run it without a device")
+            raise ConfigError(f"device engine: expected {name}={needed}, got {value}; run it without a device")
 
 
 def _wanted_training(name: str, training: TrainingConfig) -> list[tuple[str, object, object]]:

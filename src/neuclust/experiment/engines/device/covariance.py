@@ -1,19 +1,23 @@
 """Z = λI + Σ ĝĝᵀ of R runs at once, and the squared widths it gives.
 
 `PrimalBatch` keeps Z and Z⁻¹, (R, p, p). `DualBatch` keeps the past gradients as factors and the inverse of the
-Cholesky factor of λI + ĜĜᵀ, so that every width is a matrix product and nothing waits for a triangular solve.
+Cholesky factor of λI + ĜĜᵀ, so that every width is a matrix product and no step waits for a triangular solve. Both mark
+runs whose last update lost precision as `stale`; `mend` repeats that update for them as the single run does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import torch
 from torch import Tensor
 
-from neuclust.errors import StateError
-from neuclust.experiment.engines.device.networks import RowFactors, per_run, row_gram
+from neuclust.kernels.network import Factors, flatten, gram, squared_norms
+from neuclust.kernels.training import per_run
+from neuclust.kernels.widths import definite_cholesky, woodbury_holds
 
 _BUDGET = {"cpu": 1 << 24, "cuda": 1 << 28}  # numbers in one intermediate block
-_BLOCK = 1024  # rows of the inverse factor a product takes at once; what lies above the diagonal is skipped
+_BLOCK = 1024  # rows of the inverse factor per product; what lies above the diagonal is skipped
 
 
 class PrimalBatch:
@@ -22,44 +26,45 @@ class PrimalBatch:
     def __init__(self, ridge: Tensor, width: int, dim: int, refresh: int) -> None:
         size = width * dim + width
         eye = torch.eye(size, dtype=ridge.dtype, device=ridge.device).expand(len(ridge), size, size)
-        self._ridge, self._width, self._dim, self._refresh = ridge, width, dim, refresh
+        self._width, self._dim, self._refresh = width, dim, refresh
         self._matrix, self._inverse = eye * per_run(ridge, eye), eye / per_run(ridge, eye)
-        self._broken = torch.zeros(len(ridge), dtype=torch.bool, device=ridge.device)
+        self.stale = torch.zeros(len(ridge), dtype=torch.bool, device=ridge.device)
 
-    def squares(self, factors: RowFactors, columns: Tensor) -> Tensor:
+    def squares(self, factors: Factors, columns: Tensor) -> Tensor:
         """ĝᵀZ⁻¹ĝ of rows given on the input columns `columns`: (R, n)."""
         index = self._coordinates(columns)
         inverse = self._inverse[:, index[:, None], index]
-        chunk = _chunk(inverse.device, len(inverse) * len(index))
-        blocks = []
-        for start in range(0, factors.deltas.shape[1], chunk):
-            flat = factors.rows(start, start + chunk).flat()
-            blocks.append(((flat @ inverse) * flat).sum(-1))
-        return torch.cat(blocks, 1)
 
-    def observe(self, factors: RowFactors, columns: Tensor) -> None:
+        def block(rows: Factors) -> Tensor:
+            flat = flatten(rows)
+            return ((flat @ inverse) * flat).sum(-1)
+
+        return _by_blocks(factors, len(inverse) * len(index), block)
+
+    def observe(self, factors: Factors, columns: Tensor) -> None:
         """Z += ĜᵀĜ and the matching Z⁻¹ by Woodbury."""
-        index, features = self._coordinates(columns), factors.flat()
+        index, features = self._coordinates(columns), flatten(factors)
         whole = features.new_zeros(*features.shape[:2], self._matrix.shape[-1])
         whole[:, :, index] = features
         self._matrix.baddbmm_(whole.mT, whole)
         projected = whole @ self._inverse
         core = projected @ whole.mT
         core.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        half, fine = whitened(core, projected)
+        half, definite = whitened(core, projected)
         self._inverse.baddbmm_(half.mT, half, alpha=-1)
-        self._broken |= ~fine
+        self.stale |= ~(definite & woodbury_holds(core))
 
     def refresh(self, updates: int) -> None:
-        """Z⁻¹ anew every so many updates, so that rounding cannot pile up; the buffers stay where they are."""
+        """Z⁻¹ from Z every so many updates, so that rounding cannot pile up; the buffers stay where they are."""
         if updates % self._refresh == 0:
             factor, info = torch.linalg.cholesky_ex(self._matrix)
             self._inverse.copy_(torch.cholesky_inverse(factor))
-            self._broken |= info > 0
+            self.stale |= info > 0
 
-    def check(self) -> None:
-        """Refuse a covariance that is none any more; waits for the device."""
-        _refuse(self._broken)
+    def mend(self) -> None:
+        """Z⁻¹ from Z for the stale runs; waits for the device."""
+        for run in _taken(self.stale):
+            self._inverse[run] = torch.cholesky_inverse(definite_cholesky(self._matrix[run]))
 
     def _coordinates(self, columns: Tensor) -> Tensor:
         units = torch.arange(self._width, device=columns.device)
@@ -68,54 +73,67 @@ class PrimalBatch:
 
 
 class DualBatch:
-    """Past gradients as factors and L⁻¹ for LLᵀ = λI + ĜĜᵀ, with room for `room` gradients a run."""
+    """Past gradients as factors and L⁻¹ for LLᵀ = λI + ĜĜᵀ, with room for `room` gradients per run."""
 
     def __init__(self, ridge: Tensor, width: int, dim: int, room: int) -> None:
-        self._ridge, self._count = ridge, 0
-        self._past = RowFactors(
-            ridge.new_zeros(len(ridge), room, dim),
-            ridge.new_zeros(len(ridge), room, width),
-            ridge.new_zeros(len(ridge), room, width),
-        )
-        self._inverse = ridge.new_zeros(len(ridge), room, room)
-        self._broken = torch.zeros(len(ridge), dtype=torch.bool, device=ridge.device)
+        def buffer(*shape: int) -> Tensor:
+            return ridge.new_zeros(len(ridge), room, *shape)
 
-    def squares(self, factors: RowFactors, columns: Tensor) -> Tensor:
+        self._ridge, self._count = ridge, 0
+        self._past = Factors((buffer(dim), buffer(width)), (buffer(width), buffer(1)))
+        self._inverse = buffer(room)
+        self._latest: tuple[slice, Tensor, Tensor, Tensor] | None = None  # what the last update computed
+        self.stale = torch.zeros(len(ridge), dtype=torch.bool, device=ridge.device)
+
+    def squares(self, factors: Factors, columns: Tensor) -> Tensor:
         """(κ − ‖L⁻¹k‖²)/λ of rows given on the input columns `columns`: (R, n)."""
         past = self._seen(columns)
-        chunk = _chunk(self._inverse.device, len(self._ridge) * max(1, self._count))
-        blocks = []
-        for start in range(0, factors.deltas.shape[1], chunk):
-            rows = factors.rows(start, start + chunk)
-            blocks.append(rows.squared_norms() - self._explained(row_gram(rows, past)))
-        return torch.cat(blocks, 1) / self._ridge.unsqueeze(1)
 
-    def observe(self, factors: RowFactors, columns: Tensor) -> None:
+        def block(rows: Factors) -> Tensor:
+            return squared_norms(rows) - self._explained(gram(rows, past))
+
+        return _by_blocks(factors, len(self._ridge) * max(1, self._count), block) / self._ridge.unsqueeze(1)
+
+    def observe(self, factors: Factors, columns: Tensor) -> None:
         """Append K gradients: L⁻¹ grows by [−M L_21 L⁻¹, M] with M = L_22⁻¹."""
-        n, new = self._count, factors.deltas.shape[1]
-        known = self._inverse[:, :n, :n]
-        left = row_gram(factors, self._seen(columns)) @ known.mT
-        corner = row_gram(factors, factors) - left @ left.mT
+        n, new = self._count, factors.deltas[0].shape[1]
+        known, rows = self._inverse[:, :n, :n], slice(n, n + new)
+        left = gram(factors, self._seen(columns)) @ known.mT
+        corner = gram(factors, factors)
         corner.diagonal(dim1=-2, dim2=-1).add_(self._ridge.unsqueeze(1))
+        rest = corner - left @ left.mT
         eye = torch.eye(new, dtype=corner.dtype, device=corner.device).expand_as(corner)
-        inverse, fine = whitened(corner, eye)
-        self._broken |= ~fine
-        self._inverse[:, n : n + new, :n] = -inverse @ (left @ known)
-        self._inverse[:, n : n + new, n : n + new] = inverse
-        self._past.inputs[:, n : n + new, columns] = factors.inputs
-        self._past.deltas[:, n : n + new], self._past.last[:, n : n + new] = factors.deltas, factors.last
+        inverse, definite = whitened(rest, eye)
+        self._latest = rows, left @ known, rest, torch.diagonal(corner, dim1=-2, dim2=-1)
+        self._append(slice(None), inverse)
+        self.stale |= ~definite
+        self._past.inputs[0][:, rows, columns] = factors.inputs[0]
+        self._past.inputs[1][:, rows] = factors.inputs[1]
+        for buffer, delta in zip(self._past.deltas, factors.deltas, strict=True):
+            buffer[:, rows] = delta
         self._count += new
 
     def refresh(self, updates: int) -> None:
         """Nothing to do: rows of L⁻¹ are computed once and never changed."""
 
-    def check(self) -> None:
-        """Refuse a covariance that is none any more; waits for the device."""
-        _refuse(self._broken)
+    def mend(self) -> None:
+        """The last rows of L⁻¹ again for the stale runs; waits for the device."""
+        for run in _taken(self.stale):
+            assert self._latest is not None
+            _, _, rest, sizes = self._latest
+            factor = definite_cholesky(rest[run], sizes[run])
+            eye = torch.eye(len(factor), dtype=factor.dtype, device=factor.device)
+            self._append(slice(run, run + 1), torch.linalg.solve_triangular(factor, eye, upper=False).unsqueeze(0))
 
-    def _seen(self, columns: Tensor) -> RowFactors:
+    def _append(self, runs: slice, inverse: Tensor) -> None:
+        assert self._latest is not None
+        rows, left, _, _ = self._latest
+        self._inverse[runs, rows, : rows.start] = -inverse @ left[runs]
+        self._inverse[runs, rows, rows] = inverse
+
+    def _seen(self, columns: Tensor) -> Factors:
         past = self._past.rows(0, self._count)
-        return RowFactors(past.inputs[:, :, columns], past.deltas, past.last)
+        return Factors((past.inputs[0][:, :, columns], past.inputs[1]), past.deltas)
 
     def _explained(self, cross: Tensor) -> Tensor:
         """‖L⁻¹k‖² of every row of cross (R, n, past): (R, n)."""
@@ -142,13 +160,15 @@ def whitened(core: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     return joined[:, :, size:] / pivots.clamp(min=0).sqrt().unsqueeze(-1), (pivots > 0).all(1)
 
 
-def _chunk(device: torch.device, numbers_a_row: int) -> int:
-    return max(1, _BUDGET.get(device.type, 1 << 24) // max(1, numbers_a_row))
+def _by_blocks(factors: Factors, numbers_per_row: int, block: Callable[[Factors], Tensor]) -> Tensor:
+    """What `block` (R, b) says of b gradients at a time, for all of them: (R, n)."""
+    total = factors.deltas[0].shape[1]
+    size = max(1, _BUDGET.get(factors.deltas[0].device.type, 1 << 24) // max(1, numbers_per_row))
+    return torch.cat([block(factors.rows(start, start + size)) for start in range(0, total, size)], 1)
 
 
-def _refuse(broken: Tensor) -> None:
-    if bool(broken.any()):
-        raise StateError(
-            "the gradient covariance lost positive definiteness: expected finite gradients and a ridge large "
-            "enough for them; raise confidence.ridge or lower the training step"
-        )
+def _taken(flags: Tensor) -> Iterator[int]:
+    """The runs that are marked, unmarked from then on."""
+    marked = torch.nonzero(flags).flatten().tolist()
+    flags.zero_()
+    yield from marked

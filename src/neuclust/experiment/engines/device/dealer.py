@@ -1,4 +1,4 @@
-"""A problem's rounds as R runs meet them: contexts and clusters on the device, coins and truth from the host.
+"""A problem's rounds as R runs see them: contexts and clusters on the device, coins and truth from the host.
 
 All runs of a batch see the same rounds; their coins may differ. What the host prepares for a round it prepares while
 the device is busy with the one before.
@@ -22,7 +22,7 @@ from neuclust.models.encoder import Encoder
 from neuclust.slates.clustering import ClusterMap
 from neuclust.slates.partition import Partition
 
-HANDS = 4  # threads that flip coins; more only wait for each other
+THREADS = 4  # that flip coins; more only wait for each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Dealer:
         unique = {id(e): e for e in environments}
         self.coins_of = torch.tensor([list(unique).index(id(e)) for e in environments], device=device)
         self._unique = list(unique.values())
-        self._threads = ThreadPoolExecutor(HANDS)
+        self._threads = ThreadPoolExecutor(THREADS)
         self.truths: list[RoundTruth] = []
 
     def deal(self, t: int) -> Dealt:
@@ -146,10 +146,10 @@ class Dealer:
         flipped = torch.empty(len(self._unique), len(means), dtype=torch.bool)
 
         def flip(first: int) -> None:
-            for place in range(first, len(self._unique), HANDS):
+            for place in range(first, len(self._unique), THREADS):
                 torch.lt(self._unique[place].coins(round.t)[rows], means, out=flipped[place])
 
-        list(self._threads.map(flip, range(min(HANDS, len(self._unique)))))
+        list(self._threads.map(flip, range(min(THREADS, len(self._unique)))))
         return self._send(flipped)
 
     def _send(self, tensor: Tensor) -> Tensor:
@@ -175,7 +175,7 @@ def _positions(partition: Partition) -> Tensor:
     """The partition's table in positions of the round."""
     if partition.small:
         raise ConfigError(
-            "clustering.small=fill: batched runs expect clusters that fill a slate by themselves, got one that "
+            "device engine: expected clusters that fill a slate by themselves, got clustering.small=fill and one that "
             "borrows from its neighbours; use clustering.small=merge or skip, or run without a device"
         )
     if partition.kept is None:

@@ -1,4 +1,4 @@
-"""The J training steps of R runs as two small kernels a step, where Triton is at hand and the tensors are on a GPU.
+"""The J training steps of R runs as two small kernels per step, where Triton is available and tensors are on a GPU.
 
 One kernel goes over the rows and leaves partial sums, the other adds them up and moves the parameters: a step of
 library calls takes a dozen launches and as many passes over the hidden layer. Sums are taken in one fixed order, so
@@ -9,40 +9,30 @@ from __future__ import annotations
 
 import importlib.util
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from neuclust.experiment.engines.device.networks import Parameters, SlateShape
+from neuclust.kernels.monotone import MonotoneNetwork
+from neuclust.kernels.training import Examples, Parameters, Steps
 
 available = importlib.util.find_spec("triton") is not None  # it comes with torch for CUDA
-LARGEST_LAYER = 4096  # weights of a first layer beyond which matrix products are quicker
+LARGEST_LAYER = 4096  # weights of a first layer beyond which matrix products are faster
 
 
 def serves_arms(parameters: Parameters) -> bool:
-    """Whether these are small enough nets on a GPU."""
+    """Whether these are small enough networks on a GPU."""
     return available and parameters[0].is_cuda and parameters[0][0].numel() <= LARGEST_LAYER
 
 
-def serves_slates(parameters: Parameters, shape: SlateShape) -> bool:
-    """Whether these are slate nets as the paper has them, on a GPU."""
-    small = parameters[0][0].numel() <= LARGEST_LAYER
-    return available and parameters[0].is_cuda and small and shape.transform == "sigmoid" and not shape.relu_out
+def serves_slates(net: MonotoneNetwork) -> bool:
+    """Whether these are slate networks as the paper has them, on a GPU."""
+    return serves_arms(net.parameters) and net.transform == "sigmoid" and not net.relu_out
 
 
-def arm_steps(
-    contexts: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    parameters: Parameters,
-    home: Parameters | None,
-    rows: int,
-    steps: int,
-    step: Tensor,
-    pull: Tensor,
-    scale: float,
-) -> None:
-    """θ ← θ − step (∇loss + pull (θ − home)), `steps` times, in place; contexts (R, d', room)."""
+def arm_steps(data: Examples, parameters: Parameters, rows: int, steps: Steps, scale: float) -> None:
+    """The steps on the first rows, in place on W_0 (R, m, d') and w_1 (R, 1, m); inputs (R, d', room) by column."""
     from neuclust.experiment.engines.device import triton_kernels
 
     first, last = parameters
@@ -51,52 +41,44 @@ def arm_steps(
     blocks = math.ceil(rows / block)
     padded, columns = max(16, _power_of_two(width)), max(16, _power_of_two(dim))
     partial = torch.empty(runs, blocks, dim, padded, dtype=first.dtype, device=first.device)
-    anchor = home if home is not None else tuple(torch.zeros_like(p) for p in parameters)
-    for _ in range(steps):
+    anchor = _anchor(parameters, steps)
+    for _ in range(steps.number):
         triton_kernels.arm_partials[(blocks, runs)](
-            contexts, target, weight, first, last, partial, rows, contexts.shape[2], blocks,
+            *data, first, last, partial, rows, data.inputs.shape[2], blocks,
             SCALE=scale, DIM=dim, WIDTH=width, PADDED=padded, COLUMNS=columns, BLOCK=block,
         )  # fmt: skip
         triton_kernels.arm_update[(width, runs)](
-            partial, first, last, *anchor, step, pull, blocks,
+            partial, first, last, *anchor, steps.size, steps.pull, blocks,
             DIM=dim, WIDTH=width, PADDED=padded, COLUMNS=columns, CHUNK=32, num_warps=2,
         )  # fmt: skip
 
 
-def slate_steps(
-    inputs: Tensor,
-    target: Tensor,
-    weight: Tensor,
-    parameters: Parameters,
-    home: Parameters | None,
-    rows: int,
-    steps: int,
-    step: Tensor,
-    pull: Tensor,
-    scales: tuple[float, float],
-) -> None:
-    """The same for the slate nets; inputs (R, K, room)."""
+def slate_steps(data: Examples, parameters: Parameters, rows: int, steps: Steps, scales: Sequence[float]) -> None:
+    """The same for slate networks with scales c_0 and c_1; inputs (R, K, room)."""
     from neuclust.experiment.engines.device import triton_kernels
 
     runs, width, size = parameters[0].shape
     block = 64
     blocks = math.ceil(rows / block)
-    moving = _flat(parameters)
-    anchor = _flat(home) if home is not None else torch.zeros_like(moving)
+    moving, anchor = _flat(parameters), _flat(_anchor(parameters, steps))
     count = moving.shape[1]
     partial = torch.empty(runs, blocks, count, dtype=moving.dtype, device=moving.device)
-    for _ in range(steps):
+    for _ in range(steps.number):
         triton_kernels.slate_partials[(blocks, runs)](
-            inputs, target, weight, moving, partial, rows, inputs.shape[2], blocks,
+            *data, moving, partial, rows, data.inputs.shape[2], blocks,
             SCALE_0=scales[0], SCALE_1=scales[1], SIZE=size, WIDTH=width,
             PADDED=_power_of_two(width), COUNT=count, BLOCK=block,
         )  # fmt: skip
         triton_kernels.slate_update[(runs,)](
-            partial, moving, anchor, step, pull, blocks,
+            partial, moving, anchor, steps.size, steps.pull, blocks,
             SCALE_0=scales[0], SCALE_1=scales[1], SIZE=size, WIDTH=width,
             COUNT=count, PADDED=_power_of_two(count), CHUNK=8,
         )  # fmt: skip
     _unflat(moving, parameters)
+
+
+def _anchor(parameters: Parameters, steps: Steps) -> Parameters:
+    return tuple(torch.zeros_like(p) for p in parameters) if steps.anchor is None else steps.anchor
 
 
 def _power_of_two(number: int) -> int:

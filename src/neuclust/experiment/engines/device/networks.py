@@ -1,119 +1,111 @@
-"""Both networks for R runs at once: every parameter has a leading dimension R.
-
-One hidden layer each, no biases in the arm net. The formulas are those of kernels/network.py and
-kernels/monotone.py, a run at a time.
-"""
+"""The networks of R runs: arm networks with their covariances, and slate networks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from neuclust.kernels.monotone import TRANSFORMS
-
-Parameters = tuple[Tensor, ...]
-
-
-def per_run(values: Tensor, like: Tensor) -> Tensor:
-    """Numbers of R runs (R,) in a shape that multiplies `like` (R, …)."""
-    return values.view(-1, *[1] * (like.ndim - 1))
-
-
-@dataclass(frozen=True, slots=True)
-class ArmPass:
-    """One forward pass: hidden pre-activations h (R, n, m), σ(h), and f = s · w₁ᵀσ(h) (R, n)."""
-
-    hidden: Tensor
-    means: Tensor
-
-    @property
-    def gate(self) -> Tensor:
-        """σ'(h), 0 or 1."""
-        return (self.hidden > 0).to(self.hidden.dtype)
+from neuclust.experiment.engines.device.batches import BatchRun
+from neuclust.experiment.engines.device.covariance import DualBatch, PrimalBatch
+from neuclust.experiment.engines.device.fitting import Fit
+from neuclust.experiment.engines.device.learners import ArmLoss, SlateLoss
+from neuclust.experiment.engines.device.selection import at, first_alike
+from neuclust.kernels.monotone import slate_scores
+from neuclust.kernels.network import Factors, Network, layer_factors, output, restrict, scaled
+from neuclust.kernels.training import Parameters
+from neuclust.models.arm_model import ArmModel
+from neuclust.models.confidence import FullConfidence, feature_scale
+from neuclust.policies.neuclust import NeUClustConfig
+from neuclust.slates.slate_model import initial_slate_network
 
 
-def arm_pass(first: Tensor, last: Tensor, x: Tensor, scale: float) -> ArmPass:
-    """first (R, m, q), last (R, m), x (R, n, q), or (n, q) where all runs read the same rows."""
-    hidden = torch.matmul(x, first.mT)
-    means = scale * torch.matmul(torch.relu(hidden), last.unsqueeze(-1)).squeeze(-1)
-    return ArmPass(hidden, means)
+class ArmNets:
+    """f of R runs with its upper confidence bonus, from the same start as the single runs."""
+
+    def __init__(self, runs: Sequence[BatchRun], rounds: int, device: torch.device) -> None:
+        environment, config = runs[0].environment, runs[0].config.arms
+        self._slate_size, self._device = environment.slate_size, device
+        models = [ArmModel(r.config.arms, environment.dim, environment.slate_size, r.seed) for r in runs]
+        self.encoder = models[0].encoder
+        net = Network(_stacked([m.net.weights for m in models], device), models[0].net.scale)
+        self._feature_scale = feature_scale(config.confidence, models[0].net)
+        width, dim = models[0].net.weights[0].shape
+        room = rounds * environment.slate_size
+        self.loss = ArmLoss(net, room)
+        self.fit = Fit("the arm net", self.loss, net.weights, [r.config.arms.training for r in runs], width)
+        self._gamma = column([r.config.arms.schedule.gamma for r in runs], device).unsqueeze(1)
+        ridge = column([r.config.arms.confidence.ridge for r in runs], device)
+        confidence = models[0].confidence
+        assert isinstance(confidence, FullConfidence)  # `check_supported` made sure
+        self.covariance = (
+            PrimalBatch(ridge, width, dim, config.confidence.refresh)
+            if confidence.solver == "primal"
+            else DualBatch(ridge, width, dim, room)
+        )
+
+    def scores(self, x: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """f and γw of contexts x (n, q) on the given columns: (R, n) each."""
+        means, factors = self._features(x, columns)
+        squares = self.covariance.squares(factors, columns)
+        return means, self._gamma * squares.clamp(min=0).sqrt()
+
+    def observe(self, now: Tensor, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
+        """Covariance first, at the parameters in force, then the history; x (R, K, q), rounds played so far (1,)."""
+        self.covariance.observe(self._features(x, columns)[1], columns)
+        rows = now * self._slate_size + torch.arange(self._slate_size, device=self._device)
+        self.loss.write(rows, x, columns, rewards)
+
+    def may_restart(self, observations: Tensor) -> Tensor:
+        """Runs whose network may be lifeless, (R,), for a number of observations (1,)."""
+        training = self.fit.config
+        if not (training.guard and training.revive):
+            return torch.zeros_like(self.fit.accepted)
+        return self.loss.unresponsive(self.fit.parameters, observations)
+
+    def restart_lifeless(self, observations: int) -> None:
+        """Start lifeless networks again, by the rule of single runs; waits for the device."""
+        count = torch.tensor([observations], device=self._device)
+        for run in torch.nonzero(self.may_restart(count)).flatten().tolist():
+            net = self.loss.net(tuple(p[run].cpu() for p in self.fit.parameters))
+            if self.fit.config.restarts(net, *self.loss.distinct(run, observations)):
+                self.fit.restart(run)
+
+    def _features(self, x: Tensor, columns: Tensor) -> tuple[Tensor, Factors]:
+        net = restrict(self.loss.net(self.fit.parameters), columns)
+        factors = layer_factors(net, x)
+        return output(net, factors.inputs[-1]), scaled(factors, self._feature_scale)
 
 
-@dataclass(frozen=True, slots=True)
-class RowFactors:
-    """ĝ(x) = (δ xᵀ, a) of every row: inputs x (n, q) or (R, n, q), δ (R, n, m), a (R, n, m), both scaled already."""
+class SlateNets:
+    """F of R runs, from the same start as the single runs."""
 
-    inputs: Tensor
-    deltas: Tensor
-    last: Tensor
+    def __init__(self, runs: Sequence[BatchRun], rounds: int, device: torch.device) -> None:
+        configs = [r.config.slate for r in runs if isinstance(r.config, NeUClustConfig)]
+        self._config = config = configs[0]
+        slate_size = runs[0].environment.slate_size
+        nets = [initial_slate_network(c, slate_size, r.seed) for c, r in zip(configs, runs, strict=True)]
+        stacked = _stacked([net.parameters for net in nets], device)
+        self.loss = SlateLoss(config, nets[0].with_parameters(stacked), rounds)
+        self.fit = Fit("the slate net", self.loss, stacked, [c.training for c in configs], config.width)
+        self._weight = column([c.weight for c in configs], device).unsqueeze(1)
 
-    def rows(self, start: int, stop: int) -> RowFactors:
-        return RowFactors(self.inputs[..., start:stop, :], self.deltas[:, start:stop], self.last[:, start:stop])
-
-    def flat(self) -> Tensor:
-        """The gradients themselves, (R, n, m·q + m), row-major in W_0 as everywhere."""
-        inputs = self.inputs if self.inputs.ndim == 3 else self.inputs.unsqueeze(0)
-        first = (self.deltas.unsqueeze(-1) * inputs.unsqueeze(-2)).flatten(-2)
-        return torch.cat([first, self.last], -1)
-
-    def squared_norms(self) -> Tensor:
-        """‖ĝ‖² = ‖δ‖² ‖x‖² + ‖a‖², (R, n)."""
-        return (self.deltas**2).sum(-1) * (self.inputs**2).sum(-1) + (self.last**2).sum(-1)
-
-
-def row_factors(seen: ArmPass, last: Tensor, x: Tensor, scale: float) -> RowFactors:
-    """δ = c · w₁ ⊙ σ'(h) and a = c · σ(h) for c = `scale`: the net's own scale, times 1/√m for ĝ."""
-    return RowFactors(x, scale * last.unsqueeze(1) * seen.gate, scale * torch.relu(seen.hidden))
+    def best_cluster(self, best: Tensor, means: Tensor, optimistic: Tensor) -> Tensor:
+        """argmax V_c, V_c = Σ_{a ∈ b_c} v_a + ωK·F(b_c), for b (R, C, K) and scores (R, n): (R,)."""
+        values = at(optimistic, best)
+        source = values if self._config.input == "optimistic" else at(means, best)
+        worth = self.loss.value(self.fit.parameters, source)
+        total = slate_scores(values, worth, self._weight, self._config.score == "mean")
+        alike = first_alike(torch.cat([values, source], -1))  # a library may round equal rows differently: no tie then
+        return torch.gather(total, 1, alike).argmax(-1)
 
 
-def row_gram(left: RowFactors, right: RowFactors) -> Tensor:
-    """⟨ĝ, ĝ'⟩ = ⟨x, x'⟩⟨δ, δ'⟩ + ⟨a, a'⟩ without forming a gradient: (R, n, n')."""
-    inner = torch.matmul(left.inputs, right.inputs.mT)
-    return torch.baddbmm(inner * (left.deltas @ right.deltas.mT), left.last, right.last.mT)
+def column(values: Sequence[float], device: torch.device) -> Tensor:
+    """One number per run, (R,)."""
+    return torch.tensor(values, dtype=torch.float64, device=device)
 
 
-@dataclass(frozen=True, slots=True)
-class SlateShape:
-    """What F is besides its parameters: the transform q, both layers' scales c, and a rectified output."""
-
-    transform: str
-    scales: tuple[float, float]
-    relu_out: bool
-
-
-def slate_pass(parameters: Parameters, shape: SlateShape, rewards: Tensor) -> tuple[Tensor, Tensor]:
-    """σ(c_0 q(Θ_0) r + b_0) (R, n, units) and F (R, n); rewards (R, n, K), Θ_0 (R, units, K), Θ_1 (R, 1, units)."""
-    t0, t1, b0, b1 = parameters
-    q, _ = TRANSFORMS[shape.transform]
-    hidden = torch.relu(torch.baddbmm(b0.unsqueeze(1), rewards, shape.scales[0] * q(t0).mT))
-    value = torch.baddbmm(b1.unsqueeze(1), hidden, shape.scales[1] * q(t1).mT).squeeze(-1)
-    return hidden, torch.relu(value) if shape.relu_out else value
-
-
-def slate_slopes(
-    parameters: Parameters, shape: SlateShape, rewards: Tensor, target: Tensor, weight: Tensor
-) -> Parameters:
-    """∇ of ½ Σ weight (F − target)² for every run, in the order of the parameters."""
-    t0, t1, *_ = parameters
-    q, slope = TRANSFORMS[shape.transform]
-    hidden, value = slate_pass(parameters, shape, rewards)
-    error = weight * (value - target)
-    error = (error * (value > 0) if shape.relu_out else error).unsqueeze(-1)
-    delta = error * (shape.scales[1] * q(t1)) * (hidden > 0)
-    g0 = shape.scales[0] * slope(t0) * (delta.mT @ rewards)
-    g1 = shape.scales[1] * slope(t1) * (error.mT @ hidden)
-    return g0, g1, delta.sum(1), error.sum(1)
-
-
-def slate_norms(parameters: Parameters, shape: SlateShape, rewards: Tensor) -> Tensor:
-    """‖∇F‖² of every slate (R, n), for the automatic step."""
-    t0, t1, *_ = parameters
-    q, slope = TRANSFORMS[shape.transform]
-    hidden, value = slate_pass(parameters, shape, rewards)
-    error = ((value > 0).to(value.dtype) if shape.relu_out else torch.ones_like(value)).unsqueeze(-1)
-    delta = error * (shape.scales[1] * q(t1)) * (hidden > 0)
-    spread0, spread1 = ((c * slope(t)).square().mT for c, t in zip(shape.scales, (t0, t1), strict=True))
-    first = (delta**2 * (rewards**2 @ spread0)).sum(-1) + (delta**2).sum(-1)
-    return first + (error**2 * (hidden**2 @ spread1)).sum(-1) + (error**2).sum(-1)
+def _stacked(nets: Sequence[Parameters], device: torch.device) -> Parameters:
+    """Parameters of R networks, (R, …) each."""
+    return tuple(torch.stack(same).to(device) for same in zip(*nets, strict=True))
