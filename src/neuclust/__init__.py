@@ -3,8 +3,6 @@
 The names below load what they need when they are first used, so that `import neuclust` is quick.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

@@ -4,8 +4,6 @@ A tensor that is right already is handed back as the same object, on its device.
 that writing to them later changes nothing that was learned from.
 """
 
-from __future__ import annotations
-
 import operator
 from typing import Any
 

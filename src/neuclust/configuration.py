@@ -4,8 +4,6 @@ A record may have `RENAMED: ClassVar[Mapping[str, str]]`, earlier dotted name ->
 group. Both `with_setting` and `from_mapping` accept the earlier names, with a `RenamedWarning` once per process.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import types

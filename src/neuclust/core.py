@@ -4,8 +4,6 @@ The paper's super arm is a *slate*, its base arm an *arm*. Tensors, NumPy arrays
 type may be given: rounds, slates and feedback turn them into float64 and int64 tensors when they are made (casting.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Also the words that errors of many rooms share: the name that was probably meant, and why a place cannot be written.
 """
 
-from __future__ import annotations
-
 import difflib
 import errno
 import warnings

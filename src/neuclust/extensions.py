@@ -5,8 +5,6 @@ packages, which are read once, when a name is not known otherwise or all names a
 `package.module:attribute` is imported.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import re

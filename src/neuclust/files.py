@@ -1,7 +1,5 @@
 """Files written whole or not at all, made durable, and folders one process uses at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

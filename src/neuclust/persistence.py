@@ -4,8 +4,6 @@ A save is a folder with `manifest.json` and `state.safetensors`. Renaming the ne
 at which a save takes the place of an earlier one (docs/decisions/0014-saved-states.md). Never pickle.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

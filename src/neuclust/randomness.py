@@ -4,8 +4,6 @@ Streams are stateless, so a round can be dealt or played again with the same num
 in between, and nothing random has to be saved.
 """
 
-from __future__ import annotations
-
 import zlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every policy by name, built in or registered from outside, and how to build, load and describe it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace

@@ -1,7 +1,5 @@
 """A claim about the paper with the answer the records give, and when an order may be told from chance."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """All paired differences of every problem: how large they are, and whether the seeds can tell them from chance."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A mean over seeds with its standard error, when it can be told from chance, and how both are written."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

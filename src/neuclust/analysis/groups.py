@@ -1,7 +1,5 @@
 """Records sorted into problems and contestants, with means and standard errors over seeds."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

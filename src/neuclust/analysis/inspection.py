@@ -1,7 +1,5 @@
 """What kind of problem a prepared dataset is: its numbers, and what they mean in words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What arms and slates of a prepared dataset are worth: simulated from profiles, or as recorded."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass

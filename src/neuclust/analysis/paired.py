@@ -1,7 +1,5 @@
 """Statistics of paired differences: signed-rank test, bootstrap interval, and Holm's correction for many tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ in each of 1000 rounds). Which method the other three belong to is not in our no
 instead of beside a policy. Of the Yelp columns our notes hold NeUClust's two numbers and K-LinUCB's seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

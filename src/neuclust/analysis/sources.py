@@ -1,7 +1,5 @@
 """What a report is made of: the records of a folder, and the runs that ended in an error."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

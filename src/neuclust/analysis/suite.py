@@ -1,7 +1,5 @@
 """The suite as one table of numbers: problems down, policies across, the learner with the least regret of each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The final table of a problem as numbers: least regret first, paired with the best learner, with notes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

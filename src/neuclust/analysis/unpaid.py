@@ -1,7 +1,5 @@
 """A slate reward that no slate reaches: every number of such a run is 0, and says nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from neuclust.analysis.groups import ProblemRuns, problems

@@ -4,8 +4,6 @@ A two-sided Wilcoxon signed-rank test over the seeds both have played, with Holm
 that are looked at on one problem.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

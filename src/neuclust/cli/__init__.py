@@ -1,7 +1,5 @@
 """The `neuclust` command: errors made on purpose become one sentence and an exit code, others a traceback."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import io

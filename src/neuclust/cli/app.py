@@ -1,7 +1,5 @@
 """The commands and nothing heavy: torch, matplotlib and polars load inside the commands that need them."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -5,8 +5,6 @@ A heading holds for the options after it, too. A field whose type is itself such
 share: its options take its place.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager

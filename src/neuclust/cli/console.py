@@ -1,7 +1,5 @@
 """Consoles and final tables: plain text wherever the stream is no terminal."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Places given on the command line: refused where they cannot be written, spoken of where records are bad."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Ctrl-C: the first ends the work after the current round, a later one stops at once."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

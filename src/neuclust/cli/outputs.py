@@ -1,7 +1,5 @@
 """Where results go: checked before a run, written whole after every finished run, drawn at the end."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

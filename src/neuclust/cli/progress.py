@@ -1,7 +1,5 @@
 """A bar on stderr for long reads and writes; silent where stderr is no terminal."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

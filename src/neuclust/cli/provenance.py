@@ -1,7 +1,5 @@
 """The commands that make the numbers of a report again."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Searches for settings, one after the other here or several at once in processes; each is kept as it goes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The work of `neuclust reproduce`: play what is missing, search where that was asked for, write the page."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence

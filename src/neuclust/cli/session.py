@@ -1,7 +1,5 @@
 """The runs of `neuclust run`: play tasks, keep what is finished, draw it, say what happened."""
 
-from __future__ import annotations
-
 import sys
 from collections import deque
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Tasks played into a folder of records on the command line: progress, table, exit code."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The work of `neuclust tune`: search, report, keep, and print the budget and the result."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

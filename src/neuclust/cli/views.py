@@ -1,7 +1,5 @@
 """Progress of runs on stderr: moving rows on a terminal, one plain line per run elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic

@@ -1,7 +1,5 @@
 """The prepared problem on disk: arms and rounds in one `.npz` without pickles."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Fetch MovieLens archives from their publisher: resumable, checked, placed only when whole."""
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import os

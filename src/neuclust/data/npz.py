@@ -4,8 +4,6 @@ A few bytes of a header can promise any amount of memory, and a few megabytes of
 Headers and declared sizes are therefore compared with each other, and with limits, before anything is unpacked.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import struct

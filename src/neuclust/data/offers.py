@@ -1,7 +1,5 @@
 """Recorded rounds: which arms each of them offered, and what each of these paid."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """What all prepared problems share: checks of options and arrays, and sums over sparse observations."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

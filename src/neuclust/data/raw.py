@@ -5,8 +5,6 @@ in it can do no harm (and is refused all the same), and a bomb is stopped by the
 the archive to what lies on disk.
 """
 
-from __future__ import annotations
-
 import gzip
 import tarfile
 import zipfile

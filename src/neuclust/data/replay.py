@@ -4,8 +4,6 @@ A round is a movie, its arms are the users who rated it in the other half, and t
 rating says: 1 where it is at least the threshold. Nothing is simulated.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -11,8 +11,6 @@ means and covariances over at least 20 users each, and how often movies carry wh
 `python -m tools.fit_movielens_twin` made it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ of a chain do, so that as many rows are equal as in the real files. `python -m t
 writes the statistics.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from functools import cache

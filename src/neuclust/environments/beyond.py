@@ -4,8 +4,6 @@ All but the drifting ones stand on the arms and the truth of `clusters`, so that
 can be compared with its regret on `clusters` with the same seed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

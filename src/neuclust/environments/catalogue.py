@@ -5,8 +5,6 @@ ratings. For `clusters`, `bump` and `quadratic` the seed also deals the hidden t
 seeds pair policies on one instance and different seeds are different instances.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache

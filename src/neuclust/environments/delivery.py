@@ -1,7 +1,5 @@
 """When feedback arrives: late, never, or with some of the arms' rewards missing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

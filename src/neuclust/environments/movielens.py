@@ -5,8 +5,6 @@ some of the users. A user's mean and s.d. are taken over the genres the user has
 The seed deals the movies, the users offered, the coins and what is hidden.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

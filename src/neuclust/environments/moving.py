@@ -1,7 +1,5 @@
 """Rounds that change as they go: tastes that drift, arms that come and go."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -4,8 +4,6 @@ There is no noise: an arm's mean reward is what it paid, 0 or 1, so the expected
 gets, the best slate is the best in hindsight, and clipped regret equals expected regret with a floor of 0.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each knows the distribution of what a slate pays and its best slate, exactly; the docstrings say why.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ shapes), the arms offered and the coins. Equal seeds therefore pair policies on 
 different seeds are different instances of the problem.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

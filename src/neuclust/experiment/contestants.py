@@ -1,7 +1,5 @@
 """Policies that are compared on a problem: name, preset and settings, parsed from text."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Feedback that arrives after its round: the updates a policy has still to make."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field

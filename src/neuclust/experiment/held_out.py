@@ -1,7 +1,5 @@
 """Rounds to develop on that no report plays: the T after the reported T, or the later half of recorded rounds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A problem by name or file with its options, and how it is opened: an environment per seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Rows of results: what one run of one policy gave, and its JSON on disk."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The loop of a run: a policy selects, the environment pays, the policy updates, the score is added up."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field

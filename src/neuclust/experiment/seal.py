@@ -6,8 +6,6 @@ Readers of Parquet find the footer from the end and the pages from the offsets i
 disturb them. The sum runs over everything but itself, and over whatever else is said to belong to the file.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

@@ -6,8 +6,6 @@ DIR/failures/KEY.json        configuration, error and traceback of a run that fa
 DIR/.lock                    held by the one sweep that works on the folder
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Generator, Iterator, Sequence

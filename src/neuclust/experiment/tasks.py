@@ -1,7 +1,5 @@
 """One run as data: a contestant, a problem and a seed; the key that names it, and how it is played."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Where in a TOML file an entry stands, since `tomllib` does not say."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

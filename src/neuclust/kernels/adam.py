@@ -4,8 +4,6 @@ In float32 with numpy: nets of a few dozen units spend their time in calls, not 
 costs about a third of one through float64 tensors. Weights come in and go out in float64.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -5,8 +5,6 @@ in the same order, so equal contexts have equal scores to the last bit wherever 
 blocks are shared among the threads Numba has (NUMBA_NUM_THREADS), which changes no number.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

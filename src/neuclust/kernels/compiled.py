@@ -5,8 +5,6 @@ what takes the library several passes over all arms. A row's numbers depend on t
 a block, so equal contexts have equal scores to the last bit.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

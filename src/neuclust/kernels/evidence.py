@@ -1,7 +1,5 @@
 """Empirical Bayes for Gaussian beliefs: how far weights may lie from zero, told by the data (MacKay, 1992)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

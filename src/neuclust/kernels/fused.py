@@ -5,8 +5,6 @@ rounding, several times faster at these sizes, where a step of library calls is 
 `jit.serves`; elsewhere the library path.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

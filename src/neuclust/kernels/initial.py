@@ -1,7 +1,5 @@
 """Initial weights of the arm network, one function a rule."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator

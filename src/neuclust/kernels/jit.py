@@ -1,7 +1,5 @@
 """Numba where it is at hand; without it the compiled loops are never called (`available` is False)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

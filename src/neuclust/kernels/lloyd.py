@@ -6,8 +6,6 @@ stays where it is and no distance is computed. The result is that of plain Lloyd
 rule: scikit-learn's, so that both can be used in turn.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

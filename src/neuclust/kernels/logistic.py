@@ -1,7 +1,5 @@
 """Logistic regression under a Gaussian prior, by Newton steps that cannot run away."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from scipy.linalg import cho_solve, cholesky

@@ -1,7 +1,5 @@
 """How many of K independent coins come up: the Poisson-binomial distribution."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -6,8 +6,6 @@ is approximated: the slate is the one that v of all arms would give, ties includ
 no pass lowers any more, are refused: comparing them would never end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Top K overall and in every cluster, with ties broken by arm id and never by rounding or chance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

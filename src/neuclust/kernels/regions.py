@@ -5,8 +5,6 @@ w(x)² = ĝᵀZ⁻¹ĝ = xᵀ Q_D x with Q_D = Ĵ_Dᵀ Z⁻¹ Ĵ_D, a (q, q) mat
 approximation: with few active columns thousands of arms share a dozen regions.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ others. Rows are (starts, index, value): row i has entries starts[i] … starts[
 A row's numbers depend on that row alone.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

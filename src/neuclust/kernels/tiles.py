@@ -5,8 +5,6 @@ entry of the gradient read and written, once per row. Rows with the same non-zer
 tile is four rows and the union of their columns, four columns per block, empty places filled with zeros.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

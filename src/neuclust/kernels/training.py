@@ -8,8 +8,6 @@ Everything here also serves R networks at once: parameters then have a leading d
 objective are tensors (R,) instead of numbers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar

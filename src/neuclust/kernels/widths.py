@@ -3,8 +3,6 @@
 Everything here is a pure function of tensors; models/confidence.py owns the state.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

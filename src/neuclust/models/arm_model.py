@@ -1,7 +1,5 @@
 """The arm model: network, history, training and confidence together, scoring arms and learning from them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ Three ways give the same slate: one width per distinct context, one small matrix
 (`kernels/pruning.py`); docs/decisions/0012-selection-cost.md says when each is less work.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 

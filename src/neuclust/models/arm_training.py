@@ -1,7 +1,5 @@
 """The least-squares problem an arm net is fitted to: gradients, loss and curvature, compiled where that serves."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """One ridge regression for every arm, at the cost of the arms that were ever played."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -4,8 +4,6 @@
 are the usual approximations, by name.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

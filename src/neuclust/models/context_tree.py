@@ -1,7 +1,5 @@
 """A binary tree of cells of [0, 1]^D, split in halves along the longest side, with mean rewards of each cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """A round's contexts as a model reads them: encoded at the encoder's scale, equal ones once."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from neuclust.core import Round

@@ -4,8 +4,6 @@
 factor of λI + ĜĜᵀ.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

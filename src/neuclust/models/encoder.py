@@ -1,7 +1,5 @@
 """From a masked context z = x ⊙ a to what the network reads."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fitting a network to what was observed: the configuration and the one routine both networks use."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

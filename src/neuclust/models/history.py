@@ -4,8 +4,6 @@ Training sees a context played n times with mean reward r̄ as one row of weight
 fewer rows, since a good policy plays the same arms again and again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import torch

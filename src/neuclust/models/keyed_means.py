@@ -1,7 +1,5 @@
 """Mean rewards by a whole number: an arm's id, or the name of a cell of the context space."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

@@ -1,7 +1,5 @@
 """How much to explore: γ for the next round, from what has been seen so far, and ε-greedy slates."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

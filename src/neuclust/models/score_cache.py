@@ -1,7 +1,5 @@
 """A cache of what is computed from profiles alone, kept while rounds show the same unchanged tensor."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -3,8 +3,6 @@
 Every entry is loaded by one of these functions. Each refuses what is not there or cannot have been saved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The online variant's own picture of the arms: profiles that learn from what was played."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal

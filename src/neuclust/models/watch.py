@@ -1,7 +1,5 @@
 """Says once, as a warning, that rewards are such that a policy will hardly learn from them."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch

@@ -4,8 +4,6 @@ Arm model, clusters and slate model are NeUClust's. v_i = f(x_i; θ_{t−1}) + �
 with the largest U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to the constraints (`slates.assembly`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ CN-UCB and CN-TS are Hwang, Chai, Oh (ICML 2023). CN-UCB is NeUClust with one cl
 covariance is NeuralTS (Zhang et al., ICLR 2021).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Literal

@@ -4,8 +4,6 @@ Shared K-LinUCB is C2UCB (Qin, Chen, Zhu, SDM 2014). Linear Thompson sampling (A
 Wen et al., ICML 2015) makes one draw per round. Disjoint and hybrid LinUCB are Li, Chu, Langford, Schapire (WWW 2010).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ For every arm v_i = f(x_i; θ_{t−1}) + γ_{t−1} √(ĝ_iᵀ Z_{t−1}⁻¹ �
 V_c = Σ_{a ∈ b_c} v_a + ωK·F(σ(f(x_{b_c}))). The slate is b_c of the cluster with the largest V_c.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal

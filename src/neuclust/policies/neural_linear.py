@@ -4,8 +4,6 @@ NeuralLinear (Riquelme, Tucker, Snoek, ICLR 2018) is Bayesian linear regression 
 every training. Neural-LinUCB (Xu, Wen, Zhao, Gu, ICLR 2022) keeps the features as they were when arms were played.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal

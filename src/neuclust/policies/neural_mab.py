@@ -5,8 +5,6 @@ largest marginal contribution. The `authors` presets are what the code published
 one linear layer, Adam made anew every round, the top K of its predictions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal

@@ -4,8 +4,6 @@ The oracle knows every mean, `Static` the average means, and the cluster oracle 
 what NeUClust could reach if it knew everything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 CUCB: Chen, Wang, Yuan (ICML 2013). CC-MAB: Chen, Xu, Lu (NeurIPS 2018). ACC-UCB: Nika, Elahi, Tekin (AISTATS 2020).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Literal

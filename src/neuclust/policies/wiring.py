@@ -1,7 +1,5 @@
 """What policies share, as functions that a policy takes as its methods: `state_dict = saved_state`, and so on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from numbers import Integral
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Named configurations of the policies, as data: one module per family."""
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from typing import Any

@@ -1,7 +1,5 @@
 """Configurations of the neural arm model that several policies share."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The ensemble that needs no tuning, and simpler forms of it."""
 
-from __future__ import annotations
-
 from neuclust.policies.auto.change_point import DriftConfig
 from neuclust.policies.auto.ensemble import EnsembleConfig
 from neuclust.policies.auto.exploration import ExplorationConfig

@@ -1,7 +1,5 @@
 """The policies NeUClust is compared with."""
 
-from __future__ import annotations
-
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
 from neuclust.policies.combinatorial_neural import (

@@ -1,7 +1,5 @@
 """The policies neuclust ships: class, presets, and what each needs from a problem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """NeUClust, its online variant, and NeUClust with slates across clusters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from neuclust.models.arm_model import ArmModelConfig

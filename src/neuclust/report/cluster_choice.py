@@ -1,7 +1,5 @@
 """How many clusters? The table, the verdict in words, JSON and a picture of a cluster report."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from typing import Any
 

@@ -4,8 +4,6 @@ Figures are objects of their own (no pyplot), so that nothing global is touched 
 figure gives the same bytes, with no date and nothing fetched from elsewhere.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import re

@@ -1,7 +1,5 @@
 """Pictures of a comparison, one per file: regret and reward round by round, and clipped regret above its floor."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from statistics import fmean

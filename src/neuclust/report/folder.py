@@ -5,8 +5,6 @@ OUT/figures/PROBLEM-PICTURE.svg, .pdf
 OUT/tables/PROBLEM.tex, .csv
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import chain

@@ -4,8 +4,6 @@ Every text that comes from records or people passes `escape`; a policy of the pa
 scripts and requests, so that even a mistake here could not run anything.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape

@@ -1,7 +1,5 @@
 """Pictures of a prepared problem: what arms and slates are worth, the elbow, the clusters."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

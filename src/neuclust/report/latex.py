@@ -1,7 +1,5 @@
 """Plain LaTeX: text it prints as it stands, and tabulars that compile without any package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 SPECIAL = {

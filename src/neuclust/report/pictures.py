@@ -1,7 +1,5 @@
 """Pictures at the width of a paper's column: small, with a legend and no title, for a page and for print."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

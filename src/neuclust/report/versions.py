@@ -1,7 +1,5 @@
 """The versions behind the runs of a page and behind the page itself."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version

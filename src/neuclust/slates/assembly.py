@@ -23,8 +23,6 @@ Bounds say which: a slate that holds arm i has at most the utility
 since F rises in each sorted input. The same with the largest v and r of a cluster skips the cluster whole.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Callable

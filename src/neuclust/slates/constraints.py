@@ -6,8 +6,6 @@ required ones. A required set that keeps to the caps can therefore always be com
 exists exactly where Σ_c min(allowed arms of c, cap) ≥ K.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

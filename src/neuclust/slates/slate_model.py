@@ -1,7 +1,5 @@
 """The slate model: the monotone network F, its scale, its inputs and its training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

@@ -1,7 +1,5 @@
 """A plain net from the qualities of a slate's arms to the slate's reward, which need not be monotone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal

@@ -1,7 +1,5 @@
 """The top K arms by score; among equal scores the smaller arm id, or an order drawn at random once per round."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

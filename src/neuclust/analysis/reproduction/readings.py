@@ -1,7 +1,5 @@
 """What the readings of the paper decide: the order of NeUClust and CN-UCB, the part of F in it, and K-LinUCB's α."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """A reproduction as numbers: Table 1 with published beside measured, and every row as plain values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What reproduces and what does not: every verdict is computed from the records, with the numbers it rests on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """`neuclust compare` and `neuclust report`: what finished runs say, as tests and as a page."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`neuclust run`: policies on a problem, seed by seed, with records, a table and pictures."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

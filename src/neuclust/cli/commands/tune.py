@@ -1,7 +1,5 @@
 """`neuclust tune`: choose settings on some seeds and rounds, report them on others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`neuclust data`: fetch, prepare, inspect and generate problems; heavy imports stay inside the commands."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """`neuclust data inspect`: what kind of problem a prepared file is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

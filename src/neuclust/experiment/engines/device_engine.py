@@ -1,7 +1,5 @@
 """Runs in batches on one device: tasks of one problem whose policies have one shape are played together."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast

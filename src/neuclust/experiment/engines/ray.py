@@ -1,7 +1,5 @@
 """Runs on Ray: a cluster that is there, or a local one for this sweep. Nodes need neuclust, but no disk in common."""
 
-from __future__ import annotations
-
 import importlib.util
 import logging
 from collections import deque

@@ -3,8 +3,6 @@
 Phases share runs: a task is named by the hash of its configuration, so what two phases need is played once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType

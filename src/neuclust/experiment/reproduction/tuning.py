@@ -1,7 +1,5 @@
 """Searches of a reproduction: the paper's grids, and an equal budget for every policy; on seeds no report plays."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

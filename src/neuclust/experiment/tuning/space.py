@@ -1,7 +1,5 @@
 """What may be tuned: settings with the values or the range to try, from text or the paper's grid."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence

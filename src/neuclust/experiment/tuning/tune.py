@@ -12,8 +12,6 @@ With DIR nothing played is played again: a trial cut short is proposed again, si
 before it and their number alone, and its finished runs are in the store.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Change-point detection: a z-test on the leader's excess log-loss over two windows of slates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """An ensemble of learners on the same data, weighted by their evidence: Bayesian model averaging with fixed share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Exploration within a slate: slots drawn at random (ε-greedy) and slots of the largest optimistic score."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np

@@ -15,8 +15,6 @@ For rewards between 0 and 1, n_j is the sum over groups of the group's j-th larg
 of 0 and 1, and Σ_j n_j = Σ_i r_i, so that the mean of the rewards is fitted exactly. The cell is the rounded Σ r.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The data of an ensemble: distinct contexts with their features, and rewards slate by slate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise

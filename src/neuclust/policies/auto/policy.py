@@ -1,8 +1,6 @@
 """auto: an ensemble of learners from linear to neural, weighted by predictive evidence, for problems nothing is known
 of; exploration follows what there is to gain, and a change-point test restarts it where the problem has changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal

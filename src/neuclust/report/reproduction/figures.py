@@ -1,7 +1,5 @@
 """The paper's Figures 2 to 9 from records: regret and reward, the elbow, and the number of clusters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

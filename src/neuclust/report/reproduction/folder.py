@@ -6,8 +6,6 @@ OUT/table1.csv, .md, .tex
 OUT/figures/*.svg, .png
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace

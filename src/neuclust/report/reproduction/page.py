@@ -1,7 +1,5 @@
 """The page of a reproduction: what it rests on, Table 1, the figures, our protocol, and what reproduces."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 

@@ -1,7 +1,5 @@
 """Table 1 of a reproduction as CSV, Markdown, LaTeX and words; every column is declared once here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which runs can share a batch: one problem, one shape of policy, numbers and seeds of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ Cholesky factor of λI + ĜĜᵀ, so that every width is a matrix product and no
 runs whose last update lost precision as `stale`; `mend` repeats that update for them as the single run does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import torch

@@ -4,8 +4,6 @@ The host waits for the device once per round, to read whether training helped in
 prepares before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import torch

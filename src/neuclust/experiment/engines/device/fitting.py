@@ -4,8 +4,6 @@ Rules and functions are those of single runs: models/fitting.py and kernels/trai
 may differ from run to run.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

@@ -5,8 +5,6 @@ library calls takes a dozen launches and as many passes over the hidden layer. S
 that equal inputs give equal parameters. Elsewhere the library path of fitting.py computes the same.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import math
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A recorded piece must read and write the same tensors every time. On the CPU nothing is recorded.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable
 
 import torch

@@ -1,7 +1,5 @@
 """The histories of R runs and the losses of both networks on them, in buffers that never move."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

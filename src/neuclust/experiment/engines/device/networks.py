@@ -1,7 +1,5 @@
 """The networks of R runs: arm networks with their covariances, and slate networks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """Runs in, records out: the batched counterpart of experiment/run.py."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from time import perf_counter
 

@@ -1,7 +1,5 @@
 """The choice of R runs at once: equal contexts alike, the top K of every cluster, the best cluster."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

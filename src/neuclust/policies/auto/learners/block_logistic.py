@@ -1,7 +1,5 @@
 """Logistic regression on feature blocks by Laplace's approximation, prior variances by type-II maximum likelihood."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

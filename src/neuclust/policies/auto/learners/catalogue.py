@@ -1,7 +1,5 @@
 """The learners of an ensemble by name: each predicts rewards and scores arms from the same data."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace

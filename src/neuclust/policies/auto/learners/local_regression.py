@@ -5,8 +5,6 @@ r = level + w_cᵀx + noise,  x = [1, (z − centroid_c)/spread],  w_c ~ N(0, di
 A cluster without data has the common level and the width √s_level, so that a bonus leads to one visit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

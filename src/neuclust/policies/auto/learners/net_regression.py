@@ -1,7 +1,5 @@
 """Bayesian linear regression on a net's last hidden layer (Riquelme, Tucker and Snoek, 2018)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
