@@ -1,10 +1,8 @@
 """Problems beyond the paper's assumptions: structured slates, drift, late feedback, turnover, many arms, long slates.
 
-All but the drifting ones stand on the arms and the truth of `clusters`, so that a policy's regret on one of them
-can be compared with its regret on `clusters` with the same seed.
+All but the drifting ones have the arms and mean rewards of `clusters`: regrets of one seed can be compared with it.
 """
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,20 +16,12 @@ from neuclust.environments.moving import DriftingRounds, Lifetimes, Switch, Tast
 from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.structured import Cascade, DiminishingReturns, RewardOf
-from neuclust.environments.synthetic import (
-    FLOOR,
-    OFFERED,
-    SPAN,
-    cluster_means,
-    clustered,
-    clustered_arms,
-    some_offered,
-    unit_vectors,
-)
+from neuclust.environments.synthetic import FLOOR, OFFERED, SPAN, clustered, some_offered, true_clusters, unit_vectors
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 
 DIM, CLUSTERS, ARMS, MANY_ARMS = 20, 20, 5000, 100_000
+TastesOf = Callable[[torch.Tensor, torch.Tensor, int], Tastes]  # of two orthogonal unit vectors and the horizon
 ALIVE = 1000  # arms that can be offered at a time where they come and go
 LATE, DELAY = 0.5, 50
 LOST, UNSEEN = 0.2, 0.3
@@ -44,9 +34,7 @@ def structured_slates(
     """The arms of `clusters` under a slate reward that is not a count of rewarded arms."""
     spec = some_offered(spec, fields)
     if spec.reward is not None:
-        raise ConfigError(
-            f"{name}: expected no other slate reward, since its own is the problem, got {spec.reward.name}"
-        )
+        raise ConfigError(f"{name}: expected no slate reward but its own, got {spec.reward.name}")
     return clustered(name, spec, pays=reward_of(spec.slate_size))
 
 
@@ -67,12 +55,7 @@ delayed = partial(delivered, "delayed", partial(Delivery, late=LATE, delay=DELAY
 missing = partial(delivered, "missing", partial(Delivery, lost=LOST, unseen=UNSEEN))
 
 
-def drifting(
-    name: str,
-    tastes_of: Callable[[torch.Tensor, torch.Tensor, int], Tastes],
-    spec: ProblemSpec | None = None,
-    **fields: Any,
-) -> SlateEnvironment:
+def drifting(name: str, tastes_of: TastesOf, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """Unit vectors liked by μ = 0.05 + 0.9 / (1 + exp(3 − 10 x·θ_t)), θ_t hidden and moving."""
     spec = some_offered(spec, fields)
     arms = Arms.numbered(unit_vectors(ARMS, DIM, stream(0, "sphere arms")))
@@ -82,31 +65,18 @@ def drifting(
     return SlateEnvironment(name, arms, Recorded(rounds), spec)
 
 
-def _switched(first: torch.Tensor, then: torch.Tensor, horizon: int) -> Tastes:
-    return Switch(first, then, max(1, horizon // 2))
-
-
-def _turned(first: torch.Tensor, then: torch.Tensor, horizon: int) -> Tastes:
-    return Turn(first, then, math.pi / 2, horizon)
-
-
-def _settled(first: torch.Tensor, then: torch.Tensor, horizon: int) -> Tastes:
-    return Switch(first, then, horizon)  # never switches within the horizon
-
-
-drift_none = partial(drifting, "drift-none", _settled)
-drift_abrupt = partial(drifting, "drift-abrupt", _switched)
-drift_slow = partial(drifting, "drift-slow", _turned)
+drift_none = partial(drifting, "drift-none", Switch)  # after the horizon: never
+drift_abrupt = partial(drifting, "drift-abrupt", lambda first, then, horizon: Switch(first, then, max(1, horizon // 2)))
+drift_slow = partial(drifting, "drift-slow", Turn)
 
 
 def turnover(spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """The arms of `clusters`, about 1,000 of them at a time: new ones appear, old ones leave for good."""
     spec = some_offered(spec, fields)
-    arms, labels, centres = clustered_arms(ARMS, DIM, CLUSTERS)
-    means = cluster_means(arms, labels, centres, stream(spec.seed, "clusters truth"))
+    arms, means = true_clusters((ARMS, DIM, CLUSTERS), spec.seed)
     born, gone = lifetimes(ARMS, ALIVE, spec.horizon, spec.seed)
-    rounds = Lifetimes(torch.from_numpy(means), born, gone, spec.arms_per_round or ARMS, spec.seed)
-    return SlateEnvironment("turnover", Arms.numbered(arms, labels), Recorded(rounds), spec)
+    rounds = Lifetimes(means, born, gone, spec.arms_per_round or ARMS, spec.seed)
+    return SlateEnvironment("turnover", arms, Recorded(rounds), spec)
 
 
 def many_arms(spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,11 +13,7 @@ from torch import Tensor
 
 from neuclust.randomness import stream
 
-
-class View(Protocol):
-    """What a round shows of the offered arms' profiles, (n, d) -> (n, d), where it is not the profiles themselves."""
-
-    def __call__(self, profiles: Tensor, query: Tensor | None) -> Tensor: ...
+View = Callable[[Tensor, Tensor | None], Tensor]  # profiles (n, d) and query to what a round shows of them, (n, d)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +67,10 @@ class Offer:
         return torch.from_numpy(chosen).sort().values
 
 
-class MeanRewards(Protocol):
-    """The truth: μ of the arms at `positions` (all where None) for one query, (n,) float64 in [0, 1]."""
-
-    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor: ...
-
-
-class RecordedRounds(Protocol):
-    """Round t as it is dealt: the rows offered, ascending, (n,), and what each really paid or its μ, (n,) in [0, 1]."""
-
-    def __call__(self, t: int) -> tuple[Tensor, Tensor]: ...
+# μ of the arms at the given positions (all where None) for one query, (n,) float64 in [0, 1]
+MeanRewards = Callable[[Tensor | None, Tensor | None], Tensor]
+# round t: the rows offered, ascending, (n,), and what each paid or its μ, (n,) in [0, 1]
+RecordedRounds = Callable[[int], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)

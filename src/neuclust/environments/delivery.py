@@ -5,17 +5,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from neuclust.environments.dealing import coins
 from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Feedback of a share `late` of the rounds arrives `delay` rounds later, that of a share `lost` never; of the
-    others' arms a share `unseen` has no reward.
-
-    Every draw depends on the seed, the round and the arm alone, so that all policies miss the same things.
-    """
+    """Feedback of a share `late` of the rounds arrives `delay` rounds later, of a share `lost` never; of the others'
+    arms a share `unseen` has no reward. Draws depend on (seed, t, arm) alone: all policies miss the same rewards."""
 
     seed: int
     late: float = 0.0
@@ -25,10 +23,8 @@ class Delivery:
 
     def __post_init__(self) -> None:
         if min(self.late, self.lost, self.unseen, self.delay) < 0 or self.late + self.lost > 1 or self.unseen > 1:
-            raise ConfigError(
-                "delivery: expected shares from 0 to 1 (late and lost together at most 1) and a delay of at least 0, "
-                f"got late={self.late}, lost={self.lost}, unseen={self.unseen}, delay={self.delay}"
-            )
+            wanted = "shares from 0 to 1 (late and lost together at most 1) and a delay of at least 0"
+            raise ConfigError(f"delivery: expected {wanted}, got {self}")
 
     def arrival(self, t: int) -> int | None:
         """The round whose end brings the feedback of round t; None: it never comes."""
@@ -41,5 +37,4 @@ class Delivery:
         """The rewards of the catalogue rows (K,), NaN where one did not come."""
         if self.unseen == 0.0:
             return arm_rewards
-        luck = torch.from_numpy(stream(self.seed, "unseen", t).random(n_arms))[rows]
-        return torch.where(luck < self.unseen, torch.nan, arm_rewards)
+        return torch.where(coins(self.seed, "unseen", n_arms, t)[rows] < self.unseen, torch.nan, arm_rewards)

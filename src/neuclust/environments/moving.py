@@ -1,7 +1,8 @@
 """Rounds that change as they go: tastes that drift, arms that come and go."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -13,10 +14,7 @@ from neuclust.randomness import stream
 STEEPNESS, LEVEL = 10.0, 3.0  # μ rises from 0.09 at x·θ = 0 to 0.9 at about 0.58, the best of 500 arms
 
 
-class Tastes(Protocol):
-    """θ of round t, (d,), of length 1."""
-
-    def __call__(self, t: int) -> Tensor: ...
+Tastes = Callable[[int], Tensor]  # θ of round t, (d,), of length 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +31,14 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """θ turns from `first` through `then` ⊥ `first` by `angle` over `horizon` rounds."""
+    """θ turns from `first` to `then` ⊥ `first`, by a right angle, over `horizon` rounds."""
 
     first: Tensor
     then: Tensor
-    angle: float
     horizon: int
 
     def __call__(self, t: int) -> Tensor:
-        turned = torch.tensor(self.angle * (t - 1) / max(1, self.horizon - 1), dtype=torch.float64)
+        turned = torch.tensor(math.pi / 2 * (t - 1) / max(1, self.horizon - 1), dtype=torch.float64)
         return torch.cos(turned) * self.first + torch.sin(turned) * self.then
 
 
@@ -73,11 +70,9 @@ class Lifetimes:
     seed: int
 
     def __call__(self, t: int) -> tuple[Tensor, Tensor]:
-        rows = random_rows(self.alive(t), self.offered, self.seed, t)
+        alive = np.flatnonzero((self.born <= t) & (t < self.gone))
+        rows = random_rows(alive, self.offered, self.seed, t)
         return rows, self.means[rows]
-
-    def alive(self, t: int) -> NDArray[np.int64]:
-        return np.flatnonzero((self.born <= t) & (t < self.gone))
 
 
 def random_rows(pool: NDArray[np.int64], size: int, seed: int, t: int) -> Tensor:
@@ -89,10 +84,7 @@ def random_rows(pool: NDArray[np.int64], size: int, seed: int, t: int) -> Tensor
 
 
 def lifetimes(n: int, alive: int, horizon: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Births and ends of n arms so that about `alive` of them are there in every round.
-
-    Births are spread evenly from one lifetime before the first round to the last round, in random order.
-    """
+    """Births and ends of n arms, about `alive` per round: births evenly from a lifetime before round 1 to the last."""
     life = max(1, round(alive * horizon / max(1, n - alive)))
     starts = np.linspace(1 - life, horizon, n)
     born = stream(seed, "lifetimes").permutation(np.ceil(starts).astype(np.int64))

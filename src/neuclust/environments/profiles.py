@@ -29,8 +29,7 @@ SMALLEST_POOL = 100  # unplayed queries that suffice to draw start ratings from
 class TanhAffinity:
     """μ = tanh(s/4), s = <a, x> / ‖a ⊙ x‖₀, 0 without overlap: (n,).
 
-    Where a is binary s is the mean of the profile over the features asked for. Profiles are kept by
-    column, (d, N), so that a round touches the columns it asks for and no others.
+    Profiles are kept by column, (d, N), so that a round reads the columns of its query alone.
     """
 
     columns: Tensor
@@ -81,9 +80,8 @@ def tanh_affinity(profiles: Tensor) -> MeanRewards:
 def profile_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """The paper's problem on a dataset, sized by `spec` or its fields; the horizon defaults to all its rounds.
 
-    A dataset with offers is played back instead, as `replay_environment` does: what really happened is not simulated.
-    With `start_ratings` the agent sees profiles made of that many noisy ratings per arm, with their
-    `counts`, while the mean rewards stay those of the dataset's own profiles.
+    A dataset with offers is replayed instead (`replay_environment`). With `start_ratings` the agent sees profiles made
+    of that many noisy ratings per arm, with their `counts`; mean rewards stay those of the dataset's profiles.
     """
     spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
     if dataset.offers is not None:
@@ -103,32 +101,27 @@ def check_affinity(dataset: ProfileDataset) -> None:
     for name, array in (("arms", dataset.arms), ("rounds", dataset.rounds)):
         if (array < 0).any():
             row, column = np.argwhere(array < 0)[0]
-            raise DataError(
-                f"{dataset.name}: expected non-negative features for the paper's simulated reward tanh(s/4), a "
-                f"probability only then, got the negative entry {name}[{row}, {column}] = {array[row, column]:g}; "
-                "give the dataset recorded rewards (offers), which may have any features, or shift them to 0 or more"
-            )
+            wanted = "non-negative features for the paper's simulated reward tanh(s/4)"
+            got = f"the negative entry {name}[{row}, {column}] = {array[row, column]:g}"
+            advice = "shift them to 0 or more, or give the dataset recorded rewards (offers)"
+            raise DataError(f"{dataset.name}: expected {wanted}, got {got}; {advice}")
 
 
 def _refuse_simulation(dataset: ProfileDataset, **options: int | None) -> None:
     """Options that would change what really happened."""
     for name, value in options.items():
         if value is not None:
-            raise ConfigError(
-                f"expected none with {dataset.name}, which plays back recorded rewards of the arms that were really "
-                f"there, got {value}; drop it, or simulate rewards from the profiles of "
-                "dataclasses.replace(dataset, offers=None)",
-                field=name,
-            )
+            wanted = f"none with {dataset.name}, which plays back recorded rewards of the arms that were really there"
+            advice = "drop it, or simulate with dataclasses.replace(dataset, offers=None)"
+            raise ConfigError(f"expected {wanted}, got {value}; {advice}", field=name)
 
 
 def start_profiles(
     dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings per arm.
+    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings per arm, of queries after the horizon.
 
-    A rating is the arm's mean over the query's features that it has, plus N(0, 0.9²), clipped to
-    [0.5, 5] and rounded to half stars; queries come from the rounds after the horizon.
+    A rating is the arm's mean over the query's features that it has + N(0, 0.9²), in [0.5, 5], in half stars.
     """
     if n_ratings < 1:
         raise ConfigError(f"expected at least 1 rating per arm, got {n_ratings}", field="start_ratings")

@@ -1,7 +1,6 @@
-"""Real feedback as an environment: every round offers the arms that were really there and pays what really happened.
+"""Recorded feedback as an environment: every round offers the arms that were there and pays what each paid, 0 or 1.
 
-There is no noise: an arm's mean reward is what it paid, 0 or 1, so the expected reward of a slate is the one it
-gets, the best slate is the best in hindsight, and clipped regret equals expected regret with a floor of 0.
+There is no noise: the best slate is the best in hindsight, and clipped regret equals expected regret with floor 0.
 """
 
 from dataclasses import dataclass
@@ -42,10 +41,9 @@ def replay_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None,
         raise DataError(f"{dataset.name}: expected recorded offers to play back, got a dataset without")
     smallest = int(dataset.offers.sizes.min())
     if spec.slate_size > smallest:
-        raise ConfigError(
-            f"{dataset.name}: expected a slate size from 1 to the {smallest} arms of the smallest round, "
-            f"got {spec.slate_size}; prepare the replay with more arms per round"
-        )
+        wanted = f"a slate size from 1 to the {smallest} arms of the smallest round"
+        advice = "prepare the replay with more arms per round"
+        raise ConfigError(f"{dataset.name}: expected {wanted}, got {spec.slate_size}; {advice}")
     order = stream(spec.seed, "replay order").permutation(len(dataset.rounds))
     rounds = Recorded(PlayedBack(dataset.offers, order), torch.tensor(dataset.rounds[order], dtype=torch.float64))
     return SlateEnvironment(dataset.name, dataset_arms(dataset, dataset.arms, dataset.counts), rounds, spec)

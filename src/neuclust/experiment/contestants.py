@@ -37,34 +37,18 @@ class Contestant:
         clustering = self.clustering
         arms = len(environment.arm_ids) if isinstance(environment, HasArms) else math.inf
         if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
-            raise ConfigError(
-                f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
-                f"{arms} arms; ask for fewer",
-                field="clusters",
-            )
+            got = f"{clustering.count} clusters for {arms} arms; ask for fewer"
+            raise ConfigError(f"{self.title}: expected at most as many clusters as arms, got {got}", field="clusters")
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:
-        return build_policy(
-            self.policy,
-            preset=self.preset,
-            environment=environment,
-            seed=seed,
-            clusters=self.clusters,
-            overrides=self.settings,
-        )
+        own = {"preset": self.preset, "clusters": self.clusters, "overrides": self.settings}
+        return build_policy(self.policy, environment=environment, seed=seed, **own)
 
 
 def parse_contestants(
-    names: Sequence[str],
-    *,
-    preset: str = "default",
-    clusters: int | None = None,
-    settings: Sequence[str] = (),
+    names: Sequence[str], *, preset: str = "default", clusters: int | None = None, settings: Sequence[str] = ()
 ) -> tuple[Contestant, ...]:
-    """Contestants from `NAME` or `NAME:PRESET`, and settings from `key=value` or `NAME.key=value`.
-
-    A setting with a policy's name before the dot is for that policy alone; any other is for all of them.
-    """
+    """Contestants from `NAME` or `NAME:PRESET`; settings are `key=value`, or `NAME.key=value` for one policy."""
     pairs = [_split_setting(text) for text in settings]
     split = [split_name(name) for name in names]
     policies = [policy for policy, _ in split]
