@@ -1,5 +1,7 @@
 """The suite's one table: problems down, policies across, mean ± standard error, the best learner in bold."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
 from neuclust.analysis.estimates import with_error
