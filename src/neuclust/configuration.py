@@ -267,17 +267,17 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
 def _with_present_names(kind: type, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values with entries that were renamed under the names they have now."""
     for old, new in _renamed(kind).items():
-        flat = _flat(values)
-        moved = {key: new + key[len(old) :] for key in flat if f"{key}.".startswith(f"{old}.")}
+        entries = flat(values)
+        moved = {key: new + key[len(old) :] for key in entries if f"{key}.".startswith(f"{old}.")}
         if moved:
             _warn_renamed(old, new)
-            values = _nested({moved.get(key, key): value for key, value in flat.items()})
+            values = _nested({moved.get(key, key): value for key, value in entries.items()})
     return values
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+def flat(values: Mapping[str, Any]) -> dict[str, Any]:
     """`{"a": {"b": 1}}` as `{"a.b": 1}`."""
-    groups = {name: _flat(value) if isinstance(value, Mapping) else {"": value} for name, value in values.items()}
+    groups = {name: flat(value) if isinstance(value, Mapping) else {"": value} for name, value in values.items()}
     return {f"{name}.{key}".rstrip("."): value for name, group in groups.items() for key, value in group.items()}
 
 

@@ -95,7 +95,7 @@ def register_environment(
 
 def _spec_of(name: str, builder: Any) -> EnvironmentSpec:
     if not callable(builder) or not hasattr(builder, "__qualname__"):
-        raise ConfigError(f"{name}: expected a class or function of a ProblemSpec, got {builder!r:.100}")
+        raise ConfigError(f"{name}: expected what builds an environment of a ProblemSpec, got {builder!r:.100}")
     return EnvironmentSpec(name, builder, first_sentence(builder))
 
 

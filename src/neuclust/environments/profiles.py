@@ -85,7 +85,7 @@ def profile_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None
     """
     spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
     if dataset.offers is not None:
-        _refuse_simulation(dataset, arms_per_round=spec.arms_per_round, start_ratings=spec.start_ratings)
+        refuse_simulation(dataset.name, arms_per_round=spec.arms_per_round, start_ratings=spec.start_ratings)
         return replay_environment(dataset, spec)
     check_affinity(dataset)
     shown, counts = dataset.arms, dataset.counts
@@ -103,16 +103,16 @@ def check_affinity(dataset: ProfileDataset) -> None:
             row, column = np.argwhere(array < 0)[0]
             wanted = "non-negative features for the paper's simulated reward tanh(s/4)"
             got = f"the negative entry {name}[{row}, {column}] = {array[row, column]:g}"
-            advice = "shift them to 0 or more, or give the dataset recorded rewards (offers)"
+            advice = "give the dataset recorded rewards (offers), or shift features to 0 or more"
             raise DataError(f"{dataset.name}: expected {wanted}, got {got}; {advice}")
 
 
-def _refuse_simulation(dataset: ProfileDataset, **options: int | None) -> None:
-    """Options that would change what really happened."""
+def refuse_simulation(dataset: object, **options: int | None) -> None:
+    """Refuse options that would change recorded rounds; `dataset` is its name or file."""
     for name, value in options.items():
         if value is not None:
-            wanted = f"none with {dataset.name}, which plays back recorded rewards of the arms that were really there"
-            advice = "drop it, or simulate with dataclasses.replace(dataset, offers=None)"
+            wanted = f"none with {dataset}, which plays back recorded rewards of the arms that were really there"
+            advice = "drop it, or simulate rewards on a dataset without offers"
             raise ConfigError(f"expected {wanted}, got {value}; {advice}", field=name)
 
 

@@ -164,7 +164,7 @@ class SlateEnvironment:
     def _truth_of(self, round: Round) -> Truth:
         truth = self._truth_at(round.t)
         if len(round.arm_ids) != len(truth.means):
-            wanted = f"round {round.t} of this environment, with {len(truth.means)} arms"
+            wanted = f"round {round.t} as dealt, with {len(truth.means)} arms"
             raise DataError(f"{self.name}: expected {wanted}, got one with {len(round.arm_ids)}")
         return truth
 
@@ -188,7 +188,7 @@ def _check_sizes(name: str, n: int, slate_size: int, arms_per_round: int | None)
     if not 1 <= offered <= n:
         raise ConfigError(f"{name}: expected 1 to {n} arms offered per round, got {offered}")
     if not 1 <= slate_size <= offered:
-        raise ConfigError(f"{name}: expected a slate size from 1 to the {offered} arms per round, got {slate_size}")
+        raise ConfigError(f"{name}: expected a slate size from 1 to the {offered} arms offered, got {slate_size}")
 
 
 def _check_problem(problem: SlateEnvironment) -> None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from neuclust.core import Policy
 from neuclust.environments.problem import HasArms
@@ -41,7 +42,7 @@ class Contestant:
             raise ConfigError(f"{self.title}: expected at most as many clusters as arms, got {got}", field="clusters")
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:
-        own = {"preset": self.preset, "clusters": self.clusters, "overrides": self.settings}
+        own: dict[str, Any] = {"preset": self.preset, "clusters": self.clusters, "overrides": self.settings}
         return build_policy(self.policy, environment=environment, seed=seed, **own)
 
 

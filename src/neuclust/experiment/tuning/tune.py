@@ -135,10 +135,10 @@ def tune(
     Contestant(plan.policy, plan.preset).build(split.development.environment(first), first)
     question = Question(plan, split, content_of(plan.problem))
     study = open_study(question.text, None if folder is None else folder / JOURNAL)
-    kept = {part: KeptRuns(None if folder is None else folder / name, watch) for part, name in FOLDERS.items()}
+    runs = KeptRuns(None if folder is None else folder / FOLDERS["development"], watch)
 
     def play(settings: Settings, seed: int) -> RunRecord | None:
-        return kept["development"].get(question.task("development", settings, seed))
+        return runs.get(question.task("development", settings, seed))
 
     while not watch.stopped():
         result = try_next(study, plan.space, plan.trials, plan.tune_seeds, play)
@@ -151,7 +151,7 @@ def tune(
         return Tuning(trials, best, (), stopped=True)
     if best is None:
         raise ConfigError(f"expected a trial that can run, but all {len(trials)} failed; the first: {trials[0].reason}")
-    report = _report(question, best, kept["report"])
+    report = _report(question, best, KeptRuns(None if folder is None else folder / FOLDERS["report"], watch))
     return Tuning(trials, best, tuple(report), stopped=watch.stopped())
 
 
