@@ -1,4 +1,4 @@
-"""A prepared dataset as an environment: arms that like a query in proportion to their profile."""
+"""A prepared dataset as an environment: the paper's simulated rewards, or a replay of recorded ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from neuclust.data.dataset import ProfileDataset
-from neuclust.environments.dealing import MeanRewards, Simulated
+from neuclust.data.offers import Offers
+from neuclust.environments.dealing import Arms, MeanRewards, Recorded, Simulated
 from neuclust.environments.problem import ProblemSpec
-from neuclust.environments.replay import dataset_arms, replay_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
+
+Floats = NDArray[np.float32]
 
 RATING_NOISE = 0.9  # s.d. of one rating around the user's mean for such a movie
 SMALLEST_RATING, LARGEST_RATING = 0.5, 5.0
@@ -96,6 +98,44 @@ def profile_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None
     return SlateEnvironment(dataset.name, dataset_arms(dataset, shown, counts), rounds, spec)
 
 
+@dataclass(frozen=True, slots=True)
+class PlayedBack:
+    """Round t is the recorded round at `order[t - 1]`: rows offered (n,) and what each paid (n,)."""
+
+    offers: Offers
+    order: NDArray[np.int64]
+
+    def __call__(self, t: int) -> tuple[Tensor, Tensor]:
+        arms, rewards = self.offers.of(int(self.order[t - 1]))
+        return torch.tensor(arms, dtype=torch.int64), torch.tensor(rewards, dtype=torch.float64)
+
+
+def replay_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
+    """The recorded rounds of a dataset, in an order dealt by the seed; a shorter horizon plays the first of them.
+
+    Arms pay what they paid, 0 or 1, without noise: the best slate is the best in hindsight, and clipped regret equals
+    expected regret with floor 0.
+    """
+    spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
+    if dataset.offers is None:
+        raise DataError(f"{dataset.name}: expected recorded offers to play back, got a dataset without")
+    smallest = int(dataset.offers.sizes.min())
+    if spec.slate_size > smallest:
+        wanted = f"a slate size from 1 to the {smallest} arms of the smallest round"
+        advice = "prepare the replay with more arms per round"
+        raise ConfigError(f"{dataset.name}: expected {wanted}, got {spec.slate_size}; {advice}")
+    order = stream(spec.seed, "replay order").permutation(len(dataset.rounds))
+    rounds = Recorded(PlayedBack(dataset.offers, order), torch.tensor(dataset.rounds[order], dtype=torch.float64))
+    return SlateEnvironment(dataset.name, dataset_arms(dataset, dataset.arms, dataset.counts), rounds, spec)
+
+
+def dataset_arms(dataset: ProfileDataset, profiles: Floats, counts: Floats | None) -> Arms:
+    """The arms of a dataset with these profiles and counts, (N, d) each."""
+    known = None if counts is None else torch.tensor(counts, dtype=torch.float64)
+    ids = torch.tensor(dataset.arm_ids, dtype=torch.int64)
+    return Arms(torch.tensor(profiles, dtype=torch.float64), ids, known)
+
+
 def check_affinity(dataset: ProfileDataset) -> None:
     """Refuse features that the paper's simulated reward cannot take: tanh(s/4) is a probability only for s ≥ 0."""
     for name, array in (("arms", dataset.arms), ("rounds", dataset.rounds)):
@@ -116,9 +156,7 @@ def refuse_simulation(dataset: object, **options: int | None) -> None:
             raise ConfigError(f"expected {wanted}, got {value}; {advice}", field=name)
 
 
-def start_profiles(
-    dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def start_profiles(dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int) -> tuple[Floats, Floats]:
     """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings per arm, of queries after the horizon.
 
     A rating is the arm's mean over the query's features that it has + N(0, 0.9²), in [0.5, 5], in half stars.

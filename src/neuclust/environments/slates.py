@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.environments.dealing import Arms, Offer, Rounds, Simulated, average_means, coins, query_at, same
-from neuclust.environments.delivery import Delivery
+from neuclust.environments.dealing import Arms, Delivery, Offer, Rounds, Simulated, average_means, coins, query_at, same
 from neuclust.environments.problem import ProblemSpec, RoundScore
 from neuclust.environments.rewards import Outcomes, SlateReward, expected_clipped, threshold
 from neuclust.environments.structured import StructuredReward

@@ -13,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.environments.dealing import Arms, Simulated
-from neuclust.environments.delivery import Delivery
+from neuclust.environments.dealing import Arms, Delivery, Simulated
 from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.structured import StructuredReward
