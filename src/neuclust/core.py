@@ -160,10 +160,8 @@ def check_round(round: Round, dim: int, slate_size: int) -> None:
     _check_ids(round)
     if not _moderate(round.profiles):
         row = int((~(round.profiles.abs() <= LARGEST)).any(1).nonzero()[0])
-        raise DataError(
-            f"{at}: expected finite profiles of at most {LARGEST:g}, got NaN, infinity or more in row {row} "
-            f"(arm {int(round.arm_ids[row])}); fill, scale or drop it"
-        )
+        got = f"NaN, infinity or more in row {row} (arm {int(round.arm_ids[row])}); fill, scale or drop it"
+        raise DataError(f"{at}: expected finite profiles of at most {LARGEST:g}, got {got}")
     if round.query is not None and not _moderate(round.query):
         raise DataError(f"{at}: expected a finite query of at most {LARGEST:g}, got NaN, infinity or more")
 

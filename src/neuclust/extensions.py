@@ -38,12 +38,10 @@ class Spec(Protocol):
     @property
     def source(self) -> Any:
         """The class or function behind the name."""
-        ...
 
     @property
     def options(self) -> Mapping[str, Any]:
         """What it was registered with besides, as JSON values."""
-        ...
 
 
 S = TypeVar("S", bound=Spec)

@@ -218,21 +218,19 @@ def _parsed(directory: Path, content: bytes) -> dict[str, Any]:
         manifest = json.loads(content.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise SaveError(f"{path}: expected a JSON manifest, got {error}; take another copy of the save") from None
-    if not isinstance(manifest, dict) or manifest.get("format") not in (UNCHECKED, FORMAT):
-        found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
+    found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
+    if type(found) is not int or found not in (UNCHECKED, FORMAT):  # True == 1.0 == 1
         raise SaveError(f"{path}: expected format {FORMAT} or {UNCHECKED}, got {_short(found)}; save it again")
-    if isinstance(manifest["format"], bool) or not isinstance(manifest["format"], int):
-        raise SaveError(f"{path}: expected format {FORMAT}, got {manifest['format']!r}; take another copy of the save")
-    if manifest["format"] == UNCHECKED:
+    if found == UNCHECKED:
         if CHECKSUM in manifest:
             raise _damaged(path, "a checksum where its format has none")
-        return manifest
+        return dict(manifest)
     checksum = manifest.get(CHECKSUM)
     if not isinstance(checksum, dict) or set(checksum) != {"manifest", "tensors"}:
         raise _damaged(path, "no checksums")
     if checksum["manifest"] != _digest(_canonical(manifest)):
         raise _damaged(path, "other content than was saved")
-    return manifest
+    return dict(manifest)
 
 
 def _no_number(text: str) -> float:

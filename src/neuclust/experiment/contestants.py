@@ -57,7 +57,10 @@ def parse_contestants(
         Contestant(policy, own_preset or preset, clusters, _settings_of(policy, pairs, policies))
         for policy, own_preset in split
     ]
-    _refuse_twins(contestants)
+    titles = [contestant.title for contestant in contestants]
+    twice = sorted({title for title in titles if titles.count(title) > 1})
+    if twice:
+        raise ConfigError(f"expected each policy and preset once, got {twice[0]} twice; name it once", field="policy")
     return tuple(contestants)
 
 
@@ -79,10 +82,3 @@ def _settings_of(policy: str, pairs: Sequence[tuple[str, str]], policies: Sequen
             raise ConfigError(f"expected each key once, got {name} twice for {policy}; keep one", field="settings")
         chosen[name] = value
     return chosen
-
-
-def _refuse_twins(contestants: Sequence[Contestant]) -> None:
-    titles = [contestant.title for contestant in contestants]
-    twice = sorted({title for title in titles if titles.count(title) > 1})
-    if twice:
-        raise ConfigError(f"expected each policy and preset once, got {twice[0]} twice; name it once", field="policy")

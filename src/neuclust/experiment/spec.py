@@ -174,7 +174,8 @@ def _contestants(table: _Table) -> Iterator[Contestant]:
     if policy is None:
         table.refuse("expected policy = NAME, got none")
     plain = Contestant(policy, preset or "", clusters)
-    _settle(table, plain, "preset" if preset != "default" and _settles(policy) else "policy")
+    _settle(table, Contestant(policy), "policy")
+    _settle(table, plain, "policy" if preset == "default" else "preset")
     settings = {key: _as_text(table, value, "settings", key) for key, value in _flat(table, "settings").items()}
     axes = {key: _axis(table, key, values) for key, values in _flat(table, "grid").items()}
     _refuse_overlap(table, plain, settings, axes)
@@ -186,14 +187,6 @@ def _contestants(table: _Table) -> Iterator[Contestant]:
         chosen = Contestant(policy, plain.preset, clusters, settings | dict(zip(axes, values, strict=True)))
         _settle(table, chosen, "grid" if axes else "settings")
         yield chosen
-
-
-def _settles(policy: str) -> bool:
-    try:
-        policy_config(policy)
-    except ConfigError:
-        return False
-    return True
 
 
 def _settle(table: _Table, contestant: Contestant, *keys: str) -> None:

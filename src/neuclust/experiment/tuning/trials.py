@@ -169,13 +169,9 @@ def _evaluate(study: optuna.Study, trial: optuna.Trial, settings: Settings, seed
 def _result(space: Space, trial: optuna.trial.FrozenTrial) -> TrialResult:
     regrets = list(trial.intermediate_values.values())
     states: dict[str, Literal["complete", "pruned", "failed"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
-    return TrialResult(
-        settings=_settings(space, trial.params),
-        regret=fmean(regrets) if regrets else None,
-        seeds=len(regrets),
-        state=states.get(trial.state.name, "failed"),
-        reason=str(trial.user_attrs.get("reason", "")),
-    )
+    mean, reason = fmean(regrets) if regrets else None, str(trial.user_attrs.get("reason", ""))
+    state = states.get(trial.state.name, "failed")
+    return TrialResult(_settings(space, trial.params), mean, len(regrets), state, reason)
 
 
 def results(study: optuna.Study, space: Space) -> tuple[TrialResult, ...]:
