@@ -1,5 +1,7 @@
 """Rows of results: what one run of one policy gave, and its JSON on disk."""
 
+from __future__ import annotations  # `_KINDS` and the store read the annotations of RunRecord as text
+
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
