@@ -194,7 +194,7 @@ def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int, name: str) -> tuple
         return None
     ids, values = whole(arms[0], f"{name} ids"), real(arms[1], name)
     if ids.ndim != 1 or values.shape != (len(ids), dim):
-        raise DataError(f"{name}: expected ids (N,) and values (N, {dim}), got {(*ids.shape,)} and {(*values.shape,)}")
+        raise DataError(f"{name}: expected N ids and a matrix (N, {dim}), got {(*ids.shape,)} and {(*values.shape,)}")
     if len(torch.unique(ids)) != len(ids):
         raise DataError(f"{name}: expected every arm once, got an id twice; number arms anew")
     if not _moderate(values):
