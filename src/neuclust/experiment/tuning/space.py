@@ -70,9 +70,11 @@ def _grid(policy: str, grid: str | None) -> Space:
     if grid not in (None, "paper"):
         raise ConfigError(f"expected paper, got {grid!r}; name settings for your own values", field="grid")
     if policy not in PAPER_GRIDS:
-        known = f"the paper's grid knows {', '.join(PAPER_GRIDS)} but not {policy}"
-        field = "settings" if grid is None else "grid"
-        raise ConfigError(f"expected something to tune, got none, and {known}; add KEY=V1,V2", field=field)
+        known = ", ".join(PAPER_GRIDS)
+        if grid is not None:
+            raise ConfigError(f"expected one of {known}, got {policy}; name settings instead", field="grid")
+        text = f"expected something to tune, got none, and the paper's grid knows {known} but not {policy}"
+        raise ConfigError(f"{text}; add KEY=V1,V2", field="settings")
     return PAPER_GRIDS[policy]
 
 
