@@ -6,12 +6,12 @@ the iteration stops the work. A run that `Watch.stopped` ended early may be yiel
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
 from neuclust.core import Policy
@@ -125,7 +125,7 @@ def make_engine(name: str, workers: int | None = None, address: str | None = Non
         from neuclust.experiment.engines.processes import ProcessEngine
 
         return ProcessEngine(workers or cores()).play
-    if find_spec("ray") is None:
+    if importlib.util.find_spec("ray") is None:
         raise ConfigError("expected Ray, which is not installed; `pip install 'neuclust[ray]'`", field="engine")
     from neuclust.experiment.engines.ray import RayEngine
 
