@@ -89,11 +89,7 @@ def cache_folder() -> Path:
 
 
 def fetch(
-    source: Source,
-    cache: Path,
-    url: str | None = None,
-    progress: Progress | None = None,
-    pause_seconds: float = 1.0,
+    source: Source, cache: Path, url: str | None = None, progress: Progress | None = None, pause_seconds: float = 1.0
 ) -> Path:
     """The archive's place in the cache, fetched where it is not there yet; resumes a `.part` file."""
     url = url or source.url

@@ -177,12 +177,7 @@ def _categories(n: int, rng: np.random.Generator) -> list[str | None]:
 
 
 def _review_block(
-    n: int,
-    businesses: NDArray[np.bytes_],
-    users: NDArray[np.bytes_],
-    texts: list[str],
-    seed: int,
-    block: int,
+    n: int, businesses: NDArray[np.bytes_], users: NDArray[np.bytes_], texts: list[str], seed: int, block: int
 ) -> pl.DataFrame:
     """Reviews in any order; few users write many (a power of a uniform draw), most write one or two."""
     import polars as pl

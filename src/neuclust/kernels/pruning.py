@@ -62,12 +62,7 @@ class Clusters(NamedTuple):
 
 
 def best_of(
-    bounds: Bounds,
-    members: Integers,
-    rank: Integers,
-    k: int,
-    hopeless: Callable[[Integers], bool],
-    rival: bool = True,
+    bounds: Bounds, members: Integers, rank: Integers, k: int, hopeless: Callable[[Integers], bool], rival: bool = True
 ) -> Integers | None:
     """The k best of `members` by (−v, rank), best first; None as soon as `hopeless` says so of the best by bounds.
 

@@ -85,11 +85,7 @@ class Dealer:
     """Deals the rounds of environments that differ in their coins alone."""
 
     def __init__(
-        self,
-        environments: list[SlateEnvironment],
-        encoder: Encoder,
-        clusters: ClusterMap | None,
-        device: torch.device,
+        self, environments: list[SlateEnvironment], encoder: Encoder, clusters: ClusterMap | None, device: torch.device
     ) -> None:
         self._environments, self._encoder, self._clusters, self._device = environments, encoder, clusters, device
         self._shown: Shown | None = None

@@ -4,13 +4,7 @@ import torch
 from torch import Tensor
 
 from neuclust.experiment.engines.device import fused
-from neuclust.kernels.monotone import (
-    MonotoneNetwork,
-    slate_gradient_norms,
-    slate_gradients,
-    slate_inputs,
-    slate_value,
-)
+from neuclust.kernels.monotone import MonotoneNetwork, slate_gradient_norms, slate_gradients, slate_inputs, slate_value
 from neuclust.kernels.network import Network, forward, layer_factors, squared_norms
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.training import (
