@@ -27,11 +27,9 @@ Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One archive as published.
+    """One archive as published; `md5` None means that the publisher renews it and the sum is read from `<url>.md5`.
 
-    `md5` is the publisher's own sum where the archive never changes: a constant also guards against a
-    mirror or proxy that serves a wrong file together with a wrong sum. Where the publisher renews the
-    archive (`md5` None) the sum is read from `<url>.md5`, which lies beside it.
+    A constant sum also guards against a mirror or proxy that serves a wrong file together with a wrong sum.
     """
 
     name: str
@@ -71,11 +69,11 @@ SOURCES = {
 
 
 def find_source(name: str) -> Source:
-    """The archive of that name; Yelp's cannot be fetched and the sentence says where it is."""
+    """The archive of that name; Yelp's cannot be fetched, and the error says where it is."""
     if name == "yelp":
+        where = f"the Yelp Open Dataset page, {YELP_PAGE}"
         raise ConfigError(
-            "yelp cannot be fetched for you: its licence must be accepted in person. Get yelp_dataset.tar from "
-            f"the Yelp Open Dataset page, {YELP_PAGE}, then prepare it"
+            f"yelp's licence must be accepted in person: get yelp_dataset.tar from {where}, and prepare it"
         )
     if name not in SOURCES:
         raise ConfigError(one_of(name, [*SOURCES, "yelp"]))
@@ -91,9 +89,10 @@ def cache_folder() -> Path:
 def fetch(
     source: Source, cache: Path, url: str | None = None, progress: Progress | None = None, pause_seconds: float = 1.0
 ) -> Path:
-    """The archive's place in the cache, fetched where it is not there yet; resumes a `.part` file."""
+    """The archive's path in the cache, fetched where it is not there yet; resumes a `.part` file."""
     url = url or source.url
-    _require_web_address(url)
+    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+        raise ConfigError(f"expected an address starting http:// or https://, got {url!r}")
     target = cache / source.file
     if target.exists():
         try:
@@ -132,7 +131,7 @@ def _published_md5(url: str) -> str | None:
 
 
 def _download(url: str, part: Path, progress: Progress | None, pause_seconds: float) -> None:
-    """Fill `part` to its full length, taking up where an earlier attempt broke off."""
+    """Fill `part` to its full length, resuming after the bytes it has."""
     trouble = "no answer"
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -149,10 +148,8 @@ def _download(url: str, part: Path, progress: Progress | None, pause_seconds: fl
         except (OSError, http.client.HTTPException) as error:
             trouble = str(error) or type(error).__name__
     have = part.stat().st_size if part.exists() else 0
-    raise DataError(
-        f"{url}: expected the whole archive, got {have:,} bytes in {ATTEMPTS} attempts ({trouble}); "
-        "run the same command again to go on from there"
-    )
+    got = f"{have:,} bytes in {ATTEMPTS} attempts ({trouble})"
+    raise DataError(f"{url}: expected the whole archive, got {got}; run the same command again to go on from there")
 
 
 def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
@@ -165,7 +162,8 @@ def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
             raise
         return _missing_after_416(error, part, have)
     with answer:
-        _refuse_html(url, answer.headers.get_content_type())
+        if answer.headers.get_content_type() == "text/html":
+            raise DataError(f"{url}: expected a zip archive, got a web page; is a log-in or proxy in between?")
         start = have if answer.status == 206 and _range_start(answer.headers["Content-Range"]) == have else 0
         if answer.status == 206 and start != have:
             part.unlink()
@@ -206,8 +204,11 @@ def _check_archive(path: Path, md5: str | None) -> None:
         if not start.startswith(b"PK"):
             kind = "a web page" if b"<" in start[:64] else "something else"
             raise DataError(f"expected a zip archive, got {kind} (starting {start[:20]!r})")
-        if md5 is not None and (found := _md5(path)) != md5:
-            raise DataError(f"expected an archive with md5 {md5}, got {found}")
+        if md5 is not None:
+            file.seek(0)
+            found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+            if found != md5:
+                raise DataError(f"expected an archive with md5 {md5}, got {found}")
     zip_member(path, ("ratings.csv", "ratings.dat"))
     if md5 is None:
         with zipfile.ZipFile(path) as archive:
@@ -216,26 +217,11 @@ def _check_archive(path: Path, md5: str | None) -> None:
             raise DataError(f"expected an intact archive, got damage in {broken}")
 
 
-def _md5(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
 def _range_start(header: str | None) -> int | None:
     found = re.match(r"bytes (\d+)-", header or "")
     return int(found.group(1)) if found else None
 
 
-def _refuse_html(url: str, content_type: str) -> None:
-    if content_type == "text/html":
-        raise DataError(f"{url}: expected a zip archive, got a web page; is a log-in or proxy in between?")
-
-
 def _request(url: str, start: int = 0) -> urllib.request.Request:
     headers = {"User-Agent": "neuclust"} | ({"Range": f"bytes={start}-"} if start else {})
     return urllib.request.Request(url, headers=headers)
-
-
-def _require_web_address(url: str) -> None:
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise ConfigError(f"expected an address starting http:// or https://, got {url!r}")

@@ -1,6 +1,5 @@
-"""Raw files of any size in the publishers' layouts, for load tests; every row is invented.
+"""Raw files of any size in the publishers' layouts, for load tests: written in blocks, every row is invented.
 
-Files are written in blocks, so memory does not grow with their size, and moved into place when complete.
 Equal arguments give equal bytes.
 """
 
@@ -104,14 +103,8 @@ def _rating_block(movie_ids: NDArray[np.int32], n_users: int, seed: int, block: 
     rating = np.clip(np.round(2 * (taste + rng.normal(0, 0.85, len(user)))) / 2, 0.5, 5.0)
     arrival = rng.integers(FIRST_RATING, LAST_RATING, n_users)[user]
     moment = np.minimum(arrival + rng.exponential(2e6, len(user)).astype(np.int64), LAST_RATING)
-    return pl.DataFrame(
-        {
-            "userId": (user + 1 + block * n_users).astype(np.int32),
-            "movieId": movie_ids[movie],
-            "rating": rating,
-            "timestamp": moment,
-        }
-    )
+    user_ids = (user + 1 + block * n_users).astype(np.int32)
+    return pl.DataFrame({"userId": user_ids, "movieId": movie_ids[movie], "rating": rating, "timestamp": moment})
 
 
 def _movies_csv(movie_ids: NDArray[np.int32], seed: int) -> bytes:

@@ -1,8 +1,4 @@
-"""MovieLens files as published: 1M and 10M (`::`, no header), 20M, 25M, 32M and latest (csv).
-
-Chunks are parsed whole by Polars; only a chunk in which anything is off is read again line by line, to say
-which line it is and what was expected there.
-"""
+"""MovieLens files as published: 1M and 10M (`::`, no header), 20M, 25M, 32M and latest (csv)."""
 
 from __future__ import annotations
 
@@ -51,18 +47,17 @@ def read_movies(file: RawFile, encoding: str, bad: BadRows) -> dict[int, str]:
     layout = _layout(file, MOVIE_COLUMNS, encoding)
     genres: dict[int, str] = {}
     where: dict[int, int] = {}
-    for chunk in line_chunks(file):
-        for number, line in chunk.lines():
-            if number <= layout.header_lines:
-                continue
-            try:
-                fields = _fields(line, layout, MOVIE_COLUMNS)
-                movie = _identifier(fields["movieId"], "movieId")
-                if movie in genres:
-                    raise ValueError(f"expected each movieId once, got {movie} as in line {where[movie]}")
-                genres[movie], where[movie] = fields["genres"], number
-            except ValueError as error:
-                bad.report(file, number, str(error))
+    for number, line in (numbered for chunk in line_chunks(file) for numbered in chunk.lines()):
+        if number <= layout.header_lines:
+            continue
+        try:
+            fields = _fields(line, layout, MOVIE_COLUMNS)
+            movie = _identifier(fields["movieId"], "movieId")
+            if movie in genres:
+                raise ValueError(f"expected each movieId once, got {movie} as in line {where[movie]}")
+            genres[movie], where[movie] = fields["genres"], number
+        except ValueError as error:
+            bad.report(file, number, str(error))
     if not genres:
         raise DataError(f"{file.label}: expected movies below the header, got none")
     return genres
@@ -83,14 +78,11 @@ def read_ratings(
         within &= pl.col("timestamp") < before
     pieces, read = [_ratings([])], 0
     chunks = (_without_header(chunk, layout) for chunk in line_chunks(file, progress=progress))
-    for frame in parsed_chunks(
-        file,
-        chunks,
-        lambda chunk: _parse_whole(chunk, layout, movies),
-        lambda _, line: _rating(_fields(line, layout, RATING_COLUMNS), known),
-        _ratings,
-        bad,
-    ):
+
+    def row(_: int, line: bytes) -> tuple[object, ...]:
+        return _rating(_fields(line, layout, RATING_COLUMNS), known)
+
+    for frame in parsed_chunks(file, chunks, lambda c: _parse_whole(c, layout, movies), row, _ratings, bad):
         read += frame.height
         pieces.append(frame.filter(within))
     if read == 0:
@@ -166,18 +158,14 @@ def _layout(file: RawFile, wanted: tuple[str, ...], encoding: str) -> _Layout:
         raise DataError(f"{file.label}:1: {error}") from None
     missing = [column for column in wanted if column not in columns]
     if missing or len(set(columns)) != len(columns):
-        raise DataError(
-            f"{file.label}:1: expected columns {','.join(wanted)}, got {','.join(columns)[:200]!r}"
-            + (f" (missing {', '.join(missing)})" if missing else " (a name twice)")
-        )
+        why = f"missing {', '.join(missing)}" if missing else "a name twice"
+        got = f"{','.join(columns)[:200]!r} ({why})"
+        raise DataError(f"{file.label}:1: expected columns {','.join(wanted)}, got {got}")
     return _Layout(",", columns, 1, name)
 
 
 def _without_header(chunk: Chunk, layout: _Layout) -> Chunk:
-    if chunk.first_line > layout.header_lines:
-        return chunk
-    _, _, rest = chunk.data.partition(b"\n")
-    return Chunk(2, rest)
+    return chunk if chunk.first_line > layout.header_lines else Chunk(2, chunk.data.partition(b"\n")[2])
 
 
 def _fields(line: bytes, layout: _Layout, wanted: tuple[str, ...]) -> dict[str, str]:

@@ -1,7 +1,6 @@
-"""Arrays in one `.npz`: written whole or not at all, and read after all that the file says of itself was checked.
+"""Arrays in one `.npz`, written whole or not at all.
 
-A few bytes of a header can promise any amount of memory, and a few megabytes of an archive can unpack to gigabytes.
-Headers and declared sizes are therefore compared with each other, and with limits, before anything is unpacked.
+Headers and declared sizes are checked before anything is unpacked: a few bytes can promise any amount of memory.
 """
 
 import math
@@ -34,7 +33,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an array says of itself."""
+    """Shape and type that an array declares."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -42,6 +41,11 @@ class Header:
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def expect(self, name: str, what: str, kinds: str, dimensions: int | None = None) -> None:
+        """Refuse an array whose type is not among the NumPy kinds, or with another number of dimensions."""
+        if self.dtype.kind not in kinds or dimensions not in (None, len(self.shape)):
+            raise DataError(f"{name}: expected {what}, got shape {self.shape} of {self.dtype}")
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
@@ -61,10 +65,7 @@ def read_npz(
     optional: tuple[str, ...] = (),
     check: Callable[[dict[str, Header]], None] | None = None,
 ) -> dict[str, NDArray[np.generic]]:
-    """The named arrays; `check` sees their headers before anything is unpacked, and may raise a DataError.
-
-    Pickled, truncated and foreign files are refused, and those that ask for more memory than they are allowed.
-    """
+    """The named arrays; `check` gets their headers before anything is unpacked, and may raise a DataError."""
     if not path.is_file():
         raise DataError(f"{path}: expected a prepared .npz file, found {'a folder' if path.is_dir() else 'nothing'}")
     try:
@@ -74,7 +75,10 @@ def read_npz(
             headers = {name: _header(archive, name, path) for name in wanted}
             _check_sizes(path, headers)
             if check is not None:
-                _check_with(check, headers, path)
+                try:
+                    check(headers)
+                except DataError as error:
+                    raise DataError(f"{path}: {error}") from None
             return {name: _array(archive, name, path) for name in wanted}
     except _DAMAGE as error:
         raise DataError(f"{path}: expected a complete .npz archive, got a damaged or foreign file ({error})") from None
@@ -100,9 +104,7 @@ def _wanted(
     members = archive.namelist()
     missing = [name for name in required if f"{name}.npy" not in members]
     if missing:
-        raise DataError(
-            f"{path}: expected arrays {', '.join(required)}; missing {', '.join(missing)}; prepare the raw data anew"
-        )
+        raise DataError(f"{path}: expected {', '.join(required)}; missing {', '.join(missing)}; prepare the data anew")
     wanted = tuple(name for name in (*required, *optional) if f"{name}.npy" in members)
     for name in wanted:
         if members.count(f"{name}.npy") > 1:
@@ -122,15 +124,10 @@ def _header(archive: zipfile.ZipFile, name: str, path: Path) -> Header:
             raise _damaged(path, name, error) from None
         promised = member.tell() + header.nbytes
     if header.dtype.hasobject:
-        raise DataError(
-            f"{path}: array {name} holds pickled objects, which are never loaded; write it with neuclust or plain "
-            "numeric numpy arrays"
-        )
+        raise DataError(f"{path}: array {name} holds pickled objects, which are never loaded; write plain numbers")
     if min(header.shape, default=0) < 0 or promised != info.file_size:
-        raise DataError(
-            f"{path}: array {name}: expected the {promised:,} bytes of its shape {header.shape} of {header.dtype}, got "
-            f"{info.file_size:,}; the file is damaged, write it again"
-        )
+        what = f"the {promised:,} bytes of its shape {header.shape} of {header.dtype}"
+        raise DataError(f"{path}: array {name}: expected {what}, got {info.file_size:,}; write the file again")
     return header
 
 
@@ -145,29 +142,18 @@ def _parse(member: IO[bytes]) -> Header:
 def _check_sizes(path: Path, headers: dict[str, Header]) -> None:
     total, packed = sum(header.nbytes for header in headers.values()), path.stat().st_size
     if total > MAX_BYTES:
-        raise DataError(
-            f"{path}: expected arrays of at most {MAX_BYTES:,} bytes in all, got {total:,}; split the problem into "
-            "several files"
-        )
+        raise DataError(f"{path}: expected arrays of at most {MAX_BYTES:,} bytes in all, got {total:,}; split the file")
     if total > EXPANSION_SLACK and total > MAX_EXPANSION * packed:
         raise DataError(
             f"{path}: expected arrays that unpack to at most {MAX_EXPANSION} times the {packed:,} bytes of the file, "
-            f"got {total:,} bytes; where the file is trusted, write it again without compression (numpy.savez)"
+            f"got {total:,} bytes; if it is trusted, write it again without compression (numpy.savez)"
         )
 
 
-def _check_with(check: Callable[[dict[str, Header]], None], headers: dict[str, Header], path: Path) -> None:
-    try:
-        check(headers)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[np.generic]:
+def _array(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
     try:
         with archive.open(f"{name}.npy") as member:
-            array: NDArray[np.generic] = np.lib.format.read_array(member, allow_pickle=False)
-            return array
+            return np.lib.format.read_array(member, allow_pickle=False)
     except _DAMAGE as error:
         raise _damaged(path, name, error) from None
 

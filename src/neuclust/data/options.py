@@ -1,4 +1,4 @@
-"""What all prepared problems share: checks of options and arrays, and sums over sparse observations."""
+"""Checks of options and arrays, and sums over sparse observations, for all prepared problems."""
 
 from typing import Any
 

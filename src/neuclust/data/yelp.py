@@ -40,7 +40,7 @@ class YelpOptions:
 
 @dataclass(frozen=True, slots=True)
 class YelpReport:
-    """What became of the rows."""
+    """How many rows were read and kept."""
 
     businesses: int
     restaurants: int
@@ -98,8 +98,7 @@ def document(categories: tuple[str, ...]) -> str:
 def category_contexts(categories: list[tuple[str, ...]], min_term_weight: float) -> tuple[Floats, tuple[str, ...]]:
     """tf-idf of the categories, columns with Σ ≥ min_term_weight only, rows not normalised again: (N, d).
 
-    idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms, tokens of two or more word
-    characters in lower case (scikit-learn's defaults).
+    idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms (scikit-learn's defaults).
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -108,11 +107,9 @@ def category_contexts(categories: list[tuple[str, ...]], min_term_weight: float)
     summed = np.asarray(weights.sum(axis=0)).ravel()
     kept = np.flatnonzero(summed >= min_term_weight)
     if kept.size == 0:
-        raise DataError(
-            f"expected terms whose tf-idf sums to {min_term_weight:g} or more over {len(categories):,} "
-            f"restaurants, the largest sums to {summed.max():.1f}; lower it",
-            field="min_term_weight",
-        )
+        expected = f"terms whose tf-idf sums to {min_term_weight:g} or more over {len(categories):,} restaurants"
+        got = f"the largest sums to {summed.max():.1f}"
+        raise DataError(f"expected {expected}, {got}; lower it", field="min_term_weight")
     names = vectorizer.get_feature_names_out()
     return weights[:, kept].toarray(), tuple(str(names[column]) for column in kept)
 
@@ -124,7 +121,7 @@ def user_tastes(
     terms: tuple[str, ...],
     kind: Literal["fixed", "authors"],
 ) -> Floats:
-    """What each user asks for, (U, d).
+    """Query of each user, (U, d).
 
     fixed:   mean stars over the user's reviews of restaurants that carry the term (0 if none).
     authors: Σ stars over reviews with a category that *as a whole, in lower case,* is the term, divided by
@@ -175,17 +172,14 @@ def _read_reviews(
         pieces.append(admission.admit(kept))
     kept = pl.concat(pieces).filter(pl.col("user") >= options.skip_rounds)
     if kept.is_empty():
-        raise DataError(
-            f"{file.label}: expected reviews of the {len(restaurants):,} restaurants by more than "
-            f"{options.skip_rounds} users within the dates, got none among {read:,}; widen the filters"
+        expected = (
+            f"reviews of {len(restaurants):,} restaurants by more than {options.skip_rounds} users within the dates"
         )
-    return _Reviews(
-        first_line=admission.users["line"].to_numpy()[options.skip_rounds :],
-        user=kept["user"].to_numpy().astype(np.int64) - options.skip_rounds,
-        restaurant=kept["restaurant"].to_numpy().astype(np.int64),
-        stars=kept["stars"].to_numpy().astype(np.float64),
-        read=read,
-    )
+        raise DataError(f"{file.label}: expected {expected}, got none among {read:,}; widen the filters")
+    first_line = admission.users["line"].to_numpy()[options.skip_rounds :]
+    user, restaurant = (kept[name].to_numpy().astype(np.int64) for name in ("user", "restaurant"))
+    stars = kept["stars"].to_numpy().astype(np.float64)
+    return _Reviews(first_line, user - options.skip_rounds, restaurant, stars, read)
 
 
 class _Admission:

@@ -56,7 +56,7 @@ def read_restaurants(file: RawFile, cities: tuple[str, ...], bad: BadRows) -> tu
 def review_chunks(
     file: RawFile, businesses: frozenset[str], bad: BadRows, progress: Progress | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Every good review as (line, user_id, business_id, stars, moment), a chunk at a time."""
+    """Every valid review as (line, user_id, business_id, stars, moment), one chunk at a time."""
     import polars as pl
 
     known = pl.Series(sorted(businesses), dtype=pl.String).implode()
@@ -101,9 +101,8 @@ def _with_moments(frame: pl.DataFrame) -> pl.DataFrame:
     import polars as pl
 
     moments = [pl.col("date").str.to_datetime(form, strict=False, time_unit="ms") for form in DATE_FORMATS]
-    return frame.select(
-        pl.col("line").cast(pl.Int64), "user_id", "business_id", "stars", pl.coalesce(moments).alias("moment")
-    )
+    line, moment = pl.col("line").cast(pl.Int64), pl.coalesce(moments).alias("moment")
+    return frame.select(line, "user_id", "business_id", "stars", moment)
 
 
 def _business(line: bytes) -> tuple[dict[str, Any], str, tuple[str, ...]]:

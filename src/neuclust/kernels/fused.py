@@ -1,25 +1,20 @@
 """The J training steps of a one-hidden-layer net in one compiled loop: sparse inputs, nothing allocated per step.
 
-The same sums as kernels/training.py with kernels/network.py or kernels/monotone.py, in another order: equal to
-rounding, several times faster at these sizes, where a step of library calls is mostly call overhead. Used where
-`jit.serves`; elsewhere the library path.
+Equal to kernels/training.py up to the order of sums, and several times faster at these sizes. Used where `jit.serves`.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.kernels.jit import compiled
+from neuclust.kernels.jit import Floats, compiled
 from neuclust.kernels.monotone import MonotoneNetwork
 from neuclust.kernels.network import Network
 from neuclust.kernels.rows import Rows, forward_norms, sparse_rows
 from neuclust.kernels.tiles import SPARE, StepSizes, descend_tiles, tile_rows
 from neuclust.kernels.training import Examples, Parameters, Steps
-
-Floats = NDArray[np.float64]
 
 _SLATES = 128  # slates per block: one unit's answers to them stay in the fastest cache
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
@@ -88,8 +83,7 @@ def _slate_steps(
 ) -> None:
     """Steps in place on `moving`, towards `anchor`; rewards (K, t).
 
-    One unit at a time runs over a block of slates, which lie side by side. Blocks are slices, since an index that is a
-    sum might be negative to the compiler, and the loop would not run several slates at once.
+    Blocks are slices: an index that is a sum might be negative to the compiler, and the loop would not vectorise.
     """
     (rewards, target, weight), (t0, t1, b0, b1), (a0, a1, c0, c1) = data, moving, anchor
     (code, relu_out, scales), (clamp, clamp_bias, biased), (number, step, pull) = kind, limits, steps
@@ -188,8 +182,7 @@ def _slate_sums(data: SlateData, weights: SlateWeights, kind: SlateKind) -> tupl
 
 def slate_sums(net: MonotoneNetwork, parameters: Parameters, examples: Examples) -> tuple[float, float]:
     """Loss and curvature of a slate net with one hidden layer, as training needs them; inputs (t, K)."""
-    loss, curvature = _slate_sums(_data(examples, examples.inputs), _flat(parameters), _kind(net))
-    return loss, curvature
+    return _slate_sums(_data(examples, examples.inputs), _flat(parameters), _kind(net))
 
 
 class SparseRows:

@@ -1,8 +1,9 @@
-"""Initial weights of the arm network, one function a rule."""
+"""Initial weights of the arm network, one function per rule."""
 
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,13 +24,9 @@ def initial_network(rule: str, dim: int, width: int, depth: int, scale: float, r
 
 
 def network_shapes(rule: str, dim: int, width: int, depth: int) -> Iterator[tuple[int, int]]:
-    """Shapes of the weights of such a net, one after the other: nothing is made that nobody has room for."""
-    constant = int(rule == "torch-default")  # biases are one more column
-    fan_in = dim
-    for _ in range(depth):
-        yield width, fan_in + constant
-        fan_in = width
-    yield 1, fan_in + constant
+    """Shapes of the weights of such a net, one after the other, without making them."""
+    for fan_in, out in itertools.pairwise([dim, *[width] * depth, 1]):
+        yield out, fan_in + (rule == "torch-default")  # biases are one more column
 
 
 def _normal(rng: Generator, variance: float, *shape: int) -> Tensor:
@@ -78,28 +75,16 @@ def _he(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor],
     return [*hidden, _normal(rng, 1 / width, 1, width)], False
 
 
-def _torch_default(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
-    """U(±1/√fan-in) for weights and biases, as torch.nn.Linear does (the authors' choice)."""
-    sizes = [dim, *[width] * depth, 1]
-    return [
-        torch.from_numpy(rng.uniform(-1, 1, (out, fan_in + 1)) / math.sqrt(fan_in))
-        for fan_in, out in itertools.pairwise(sizes)
-    ], True
-
-
-def _uniform(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
-    """The same without biases, for inputs that carry a constant of their own."""
-    sizes = [dim, *[width] * depth, 1]
-    return [
-        torch.from_numpy(rng.uniform(-1, 1, (out, fan_in)) / math.sqrt(fan_in))
-        for fan_in, out in itertools.pairwise(sizes)
-    ], False
+def _uniform(dim: int, width: int, depth: int, rng: Generator, bias: bool = False) -> tuple[list[Tensor], bool]:
+    """U(±1/√fan-in) for weights and, with `bias`, for biases: torch.nn.Linear's default (the authors' choice)."""
+    sizes = itertools.pairwise([dim, *[width] * depth, 1])
+    return [torch.from_numpy(rng.uniform(-1, 1, (out, n + bias)) / math.sqrt(n)) for n, out in sizes], bias
 
 
 RULES: dict[str, Callable[[int, int, int, Generator], tuple[list[Tensor], bool]]] = {
     "symmetric": _symmetric,
     "mirrored": _mirrored,
     "he": _he,
-    "torch-default": _torch_default,
+    "torch-default": partial(_uniform, bias=True),
     "uniform": _uniform,
 }

@@ -1,9 +1,8 @@
 """Branch and bound for the best slate: exact widths only for arms and clusters that can still win.
 
 Upper bounds u ≥ v of all arms are cheap, v itself is not. An arm below the K-th exact value of its cluster cannot be
-in b_c; a cluster whose V from upper bounds is below the best exact V cannot win, because F is non-decreasing. Nothing
-is approximated: the slate is the one that v of all arms would give, ties included. Bounds that are not finite, or that
-no pass lowers any more, are refused: comparing them would never end.
+in b_c; a cluster whose V from upper bounds is below the best exact V cannot win, because F is non-decreasing. The slate
+is the one that v of all arms gives, ties included. Bounds that are not finite or stop falling raise an error.
 """
 
 from collections.abc import Callable
@@ -15,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.kernels import compiled
+from neuclust.kernels.jit import Floats, Integers
 from neuclust.kernels.ranking import unsound
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 FIRST = 16  # rows made exact before there is anything to compare with
@@ -99,7 +97,7 @@ def best_of(
 
 
 def _moved(bounds: Bounds, rows: Integers, before: tuple[Floats, Bools, Bools]) -> bool:
-    """Whether the last pass told anything new; each bound can become exact once, be tried once, and fall."""
+    """Whether the last pass changed any bound: each can become exact once, be tried once, and fall."""
     upper, exact, tried = before
     newly = (bounds.exact[rows] & ~exact) | (bounds.tried[rows] & ~tried) | (bounds.upper[rows] < upper)
     return bool(newly.any())

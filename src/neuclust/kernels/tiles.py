@@ -1,21 +1,16 @@
-"""Training rows packed four by four, so that every weight that is read serves four rows.
+"""Training rows packed four by four, so that every weight that is loaded serves four rows.
 
-A step of a small net is mostly loads and stores, not arithmetic: with one row at a time each weight is read, and each
-entry of the gradient read and written, once per row. Rows with the same non-zero columns stand next to each other; a
-tile is four rows and the union of their columns, four columns per block, empty places filled with zeros.
+Rows with the same non-zero columns stand next to each other; a tile is four rows and the union of their columns, four
+columns per block, padded with zeros.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.kernels.jit import compiled, exact, inlined
+from neuclust.kernels.jit import Floats, Integers, compiled, exact, inlined
 from neuclust.kernels.rows import Entries, Rows
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 TILE = 4
 SPARE = TILE  # columns that are not there, for blocks that are not full

@@ -1,7 +1,6 @@
-"""A problem's rounds as R runs see them: contexts and clusters on the device, coins and truth from the host.
+"""A problem's rounds for R runs: contexts and clusters on the device, coins and truth from the host.
 
-All runs of a batch see the same rounds; their coins may differ. What the host prepares for a round it prepares while
-the device is busy with the one before.
+All runs of a batch see the same rounds; their coins may differ.
 """
 
 from __future__ import annotations
@@ -58,10 +57,8 @@ class Dealt:
 
     def copy(self) -> Dealt:
         """The same with tensors of its own for all that changes from round to round."""
-        query = None if self.query is None else self.query.clone()
-        return replace(
-            self, active=self.active.clone(), query=query, payouts=self.payouts.clone(), means=self.means.clone()
-        )
+        query, payouts = None if self.query is None else self.query.clone(), self.payouts.clone()
+        return replace(self, active=self.active.clone(), query=query, payouts=payouts, means=self.means.clone())
 
     def take(self, other: Dealt) -> None:
         """Another round of the same shape into these tensors."""
@@ -74,7 +71,7 @@ class Dealt:
 
 @dataclass(frozen=True, slots=True)
 class RoundTruth:
-    """What the host keeps of a round to score it with."""
+    """The truth of a round, kept on the host to score it."""
 
     best: Tensor  # (K,) means of the best slate
     best_tally: Tensor  # (K + 1,)
@@ -102,16 +99,13 @@ class Dealer:
         environment = self._environments[0]
         round = environment.round(t)
         means = environment.means(round)
-        self._keep(environment, round, means)
+        best = means[environment.best_positions(round)]
+        tally = pmf(best)
+        self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
         shown, (table, names) = self._show(round), self._members(round)
         active = self._send(filled_up(round.active, environment.dim))
         query = None if round.query is None else self._send(round.query)
         return Dealt(shown, active, query, table, names, self._payouts(round, means), self._send(means))
-
-    def _keep(self, environment: SlateEnvironment, round: Round, means: Tensor) -> None:
-        best = means[environment.best_positions(round)]
-        tally = pmf(best)
-        self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
 
     def _show(self, round: Round) -> Shown:
         rho = self._encoder.scale_of(round)
@@ -120,7 +114,7 @@ class Dealer:
             first, kind_of = group_rows(round.profiles)
             columns = round.profiles[first].T.contiguous().to(self._device)
             self._shown = Shown(round.profiles, columns, kind_of.to(self._device), rho)
-        if rho != self._shown.rho:  # read from each round until one tells it
+        if rho != self._shown.rho:  # read from each round until it is settled
             self._shown = replace(self._shown, rho=rho)
         self._encoder.settle(round)
         return self._shown
@@ -138,7 +132,8 @@ class Dealer:
         return self._table[2:]
 
     def _payouts(self, round: Round, means: Tensor) -> Tensor:
-        rows = slice(None) if len(means) == len(self._catalogue.values) else self._rows(round)
+        ids, order = self._catalogue
+        rows = slice(None) if len(means) == len(ids) else order[torch.searchsorted(ids, round.arm_ids)]
         flipped = torch.empty(len(self._unique), len(means), dtype=torch.bool)
 
         def flip(first: int) -> None:
@@ -154,9 +149,6 @@ class Dealer:
             return tensor
         return tensor.pin_memory().to(self._device, non_blocking=True)
 
-    def _rows(self, round: Round) -> Tensor:
-        return self._catalogue.indices[torch.searchsorted(self._catalogue.values, round.arm_ids)]
-
 
 def filled_up(active: Tensor, dim: int) -> Tensor:
     """Active columns with idle ones added up to one of about 16 sizes, ascending: few sizes of work, zeros for idle."""
@@ -171,8 +163,8 @@ def _positions(partition: Partition) -> Tensor:
     """The partition's table in positions of the round."""
     if partition.small:
         raise ConfigError(
-            "device engine: expected clusters that fill a slate by themselves, got clustering.small=fill and one that "
-            "borrows from its neighbours; use clustering.small=merge or skip, or run without a device"
+            "device engine: expected clusters of at least a slate, got a smaller one with clustering.small=fill; "
+            "use clustering.small=merge or skip, or run without a device"
         )
     if partition.kept is None:
         return partition.table

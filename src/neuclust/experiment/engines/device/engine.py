@@ -1,10 +1,12 @@
 """One batch of R runs of one policy on one problem: select, play, observe and train, all runs in step.
 
-The host waits for the device once per round, to read whether training helped in every run. Whatever it can prepare, it
-prepares before.
+The host waits for the device once per round, to read whether training helped in every run.
 """
 
-from collections.abc import Callable, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -13,12 +15,66 @@ from neuclust.experiment.engines.device.batches import BatchRun
 from neuclust.experiment.engines.device.covariance import PrimalBatch
 from neuclust.experiment.engines.device.dealer import Dealer, Dealt
 from neuclust.experiment.engines.device.fitting import Fit
-from neuclust.experiment.engines.device.graphs import Replays, bucket
 from neuclust.experiment.engines.device.networks import ArmNets, SlateNets
 from neuclust.experiment.engines.device.selection import at, row_at, top_of_table
-from neuclust.experiment.engines.device.trace import Trace
 from neuclust.policies.neuclust import NeUClustConfig
 from neuclust.slates.clustering import ClusterMap
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """R runs of T rounds. `slates` are the policies' own choices, also where other slates were played."""
+
+    slates: Tensor  # (R, T, K) positions, best first
+    means: Tensor  # (R, T, K) f of the chosen arms
+    bonuses: Tensor  # (R, T, K) γ·width of the chosen arms
+    clusters: Tensor  # (R, T)
+    arm_rewards: Tensor  # (R, T, K) of the played arms
+    slate_rewards: Tensor  # (R, T)
+    true_means: Tensor  # (R, T, K) μ of the played arms
+
+    @classmethod
+    def empty(cls, runs: int, rounds: int, k: int, device: torch.device) -> Trace:
+        def table(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+            return torch.zeros(runs, rounds, *shape, dtype=dtype, device=device)
+
+        whole = torch.int64
+        return cls(table(k, dtype=whole), table(k), table(k), table(dtype=whole), table(k), table(), table(k))
+
+    def write(self, row: Tensor, **columns: Tensor) -> None:
+        """Round `row` (1,) of the named columns, (R, …) each."""
+        for name, values in columns.items():
+            table: Tensor = getattr(self, name)
+            table.index_copy_(1, row, values.unsqueeze(1).to(table.dtype))
+
+    def until(self, rounds: int) -> Trace:
+        """The first rounds alone."""
+        return Trace(*(getattr(self, column.name)[:, :rounds] for column in fields(self)))
+
+    def on_host(self) -> Trace:
+        """The same in main memory; waits for the device."""
+        return Trace(*(getattr(self, column.name).cpu() for column in fields(self)))
+
+
+class Replays:
+    """Pieces of work by name, recorded as CUDA graphs: each must read and write the same tensors every time."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.recording = device.type == "cuda"
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
+        self._pool = torch.cuda.graph_pool_handle() if self.recording else None
+
+    def do(self, name: Hashable, work: Callable[[], None]) -> None:
+        """Do the work; from the second time on by replaying it."""
+        if name in self._graphs:
+            self._graphs[name].replay()
+            return
+        work()
+        if self.recording:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                work()
+            self._graphs[name] = graph
 
 
 class Batch:
@@ -166,3 +222,11 @@ class Batch:
 
     def _insist(self, fit: Fit, rows: int) -> None:
         fit.insist(lambda: self._replays.do(("again", fit is self._arms.fit, rows), lambda: fit.attempt(rows)))
+
+
+def bucket(rows: int, room: int, step: int) -> int:
+    """The size a buffer is read at when `rows` of its `room` rows are filled: few sizes, so few graphs."""
+    size = step
+    while size < rows:
+        size += max(step, size // (2 * step) * step)
+    return min(size, room)

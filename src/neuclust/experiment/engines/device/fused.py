@@ -1,8 +1,6 @@
 """The J training steps of R runs as two small kernels per step, where Triton is available and tensors are on a GPU.
 
-One kernel goes over the rows and leaves partial sums, the other adds them up and moves the parameters: a step of
-library calls takes a dozen launches and as many passes over the hidden layer. Sums are taken in one fixed order, so
-that equal inputs give equal parameters. Elsewhere the library path of fitting.py computes the same.
+One kernel leaves partial sums over the rows, the other adds them up, in one fixed order, and moves the parameters.
 """
 
 import importlib.util

@@ -6,12 +6,15 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from neuclust.environments.problem import RoundScore
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.engines.device.batches import BatchRun, batches_of
-from neuclust.experiment.engines.device.engine import Batch
-from neuclust.experiment.engines.device.trace import Trace, round_scores
+from neuclust.experiment.engines.device.dealer import RoundTruth
+from neuclust.experiment.engines.device.engine import Batch, Trace
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally, make_record
+from neuclust.kernels.poisson_binomial import pmf
 
 
 def run_batch(
@@ -24,9 +27,8 @@ def run_batch(
 ) -> list[RunRecord]:
     """Play all runs, those that can together in one batch, and return their records in order.
 
-    A record's `seconds` is its share of its batch; selection and update are not timed apart. `on_round` hears how
-    many rounds of the present batch are done; where `stop` answers true before a round, the batch ends there, its
-    records say `interrupted`, and later batches are not begun: their runs have no record.
+    A record's `seconds` is its share of its batch. `on_round` gets the number of rounds done in the current batch; once
+    `stop` returns true the batch ends, its records say `interrupted`, and runs of later batches have no record.
     """
     where = usable_device(device)
     records: dict[int, RunRecord] = {}
@@ -76,3 +78,31 @@ def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
     if batch.clustered:
         tally.chosen_clusters.extend(trace.clusters[row].tolist())
     return tally
+
+
+def round_scores(
+    environment: SlateEnvironment, truths: list[RoundTruth], chosen: Tensor, realised: Tensor
+) -> list[RoundScore]:
+    """`SlateEnvironment.score` of T rounds at once: μ of the played arms (T, K) and slate rewards (T,)."""
+    truths = truths[: len(realised)]  # one more was dealt where a run was stopped
+    reward, table = environment.reward, environment.reward.table
+    shortfall = (table[:, None] - table[None, :]).clamp(min=0.0)
+    best = torch.stack([truth.best for truth in truths])
+    ideal, played = torch.stack([truth.best_tally for truth in truths]), pmf(chosen)
+    rivals = torch.stack([environment.rival_coins(t) for t in range(1, len(truths) + 1)]) < best
+    rival = table[rivals.sum(1)]
+    best_expected = torch.tensor([truth.best_expected for truth in truths], dtype=torch.float64)
+    expected = reward.expected(chosen)
+    columns = (
+        best_expected,
+        expected,
+        best_expected - expected,
+        realised,
+        rival,
+        (rival - realised).clamp(min=0.0),
+        ((ideal @ shortfall) * played).sum(1),
+        ((ideal @ shortfall) * ideal).sum(1),
+        rival - realised,
+        best.sum(1) - chosen.sum(1),
+    )
+    return [RoundScore(*row) for row in torch.stack(columns, 1).tolist()]

@@ -1,4 +1,4 @@
-"""The choice of R runs at once: equal contexts alike, the top K of every cluster, the best cluster."""
+"""Selection of R runs at once: equal contexts, the top K of every cluster, the best cluster."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,7 @@ _ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)  # odd 64-bit numbers with wel
 
 
 def representatives(rows: Tensor) -> Tensor:
-    """For every row of (n, q) the first row equal to it, (n,): whatever is computed of one is read by all.
-
-    Rows are compared by a hash of their bits; where two different rows share a hash, each stands for itself.
-    """
+    """For every row of (n, q) the first row equal to it, (n,), by hashes; different rows of one hash stay apart."""
     n, width = rows.shape
     own = torch.arange(n, device=rows.device)
     if width == 0:
@@ -29,13 +26,10 @@ def representatives(rows: Tensor) -> Tensor:
 
 
 def top_of_table(scores: Tensor, table: Tensor, k: int) -> Tensor:
-    """The k best members of every row of `table` (C, L; −1 where empty) by (−score, place in the row): (R, C, k).
-
-    Maxima one after the other: of equal values the first is found, which a partial sort does not promise.
-    """
+    """The k best members of every row of `table` (C, L; −1 where empty) by (−score, place in the row): (R, C, k)."""
     left = torch.where(table >= 0, scores[:, table.clamp(min=0)], -torch.inf)
     chosen = []
-    for _ in range(k):
+    for _ in range(k):  # of equal values argmax finds the first, which a partial sort does not promise
         place = left.argmax(-1, keepdim=True)
         left.scatter_(-1, place, -torch.inf)
         chosen.append(place)
