@@ -34,7 +34,18 @@ class ProfileDataset:
     offers: Offers | None = None
 
     def __post_init__(self) -> None:
-        _check(self)
+        counts = None if self.counts is None else self.counts.shape
+        shapes = self.arms.shape, self.rounds.shape, self.arm_ids.shape, self.round_ids.shape
+        _check_shapes(*shapes, len(self.features), counts)
+        if len(np.unique(self.arm_ids)) != len(self.arms):
+            raise DataError("arm_ids: expected each id once, got duplicates")
+        for name, array in (("arms", self.arms), ("rounds", self.rounds), ("counts", self.counts)):
+            if array is not None:
+                refuse_where(~np.isfinite(array), name, array, "a finite number")
+        if self.counts is not None:
+            refuse_where(self.counts < 0, "counts", self.counts, "a number of 0 or more")
+        if self.offers is not None:
+            check_offers(self.offers, len(self.arms), len(self.rounds))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the `.npz` whole or not at all; equal data gives equal bytes."""
@@ -52,6 +63,7 @@ class ProfileDataset:
         write_npz(Path(path), arrays)
 
 
+Shape = tuple[int, ...]
 Rows = tuple[NDArray[np.int64], NDArray[Any]]  # ids (n,) and features (n, d)
 
 
@@ -115,24 +127,6 @@ def _identifiers(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
         too_large = np.asarray(array > np.array(2**63 - 1, dtype=np.uint64))
         refuse_where(too_large, name, array, "ids up to 2**63 - 1", "number them anew, from 0 for instance")
     return array.astype(np.int64)
-
-
-def _check(data: ProfileDataset) -> None:
-    counts = None if data.counts is None else data.counts.shape
-    shapes = data.arms.shape, data.rounds.shape, data.arm_ids.shape, data.round_ids.shape
-    _check_shapes(*shapes, len(data.features), counts)
-    if len(np.unique(data.arm_ids)) != len(data.arms):
-        raise DataError("arm_ids: expected each id once, got duplicates")
-    for name, array in (("arms", data.arms), ("rounds", data.rounds), ("counts", data.counts)):
-        if array is not None:
-            refuse_where(~np.isfinite(array), name, array, "a finite number")
-    if data.counts is not None:
-        refuse_where(data.counts < 0, "counts", data.counts, "a number of 0 or more")
-    if data.offers is not None:
-        check_offers(data.offers, len(data.arms), len(data.rounds))
-
-
-Shape = tuple[int, ...]
 
 
 def _check_shapes(

@@ -43,28 +43,16 @@ class Source:
         return f"{PUBLISHER}/{self.file}"
 
 
+_PERMITTED = "without permission of GroupLens (University of Minnesota)"
+_TERMS = (
+    "Research use only: no commercial use {}, no claim of their endorsement, cite Harper and Konstan (2015), "
+    "doi:10.1145/2827872. The full terms are in README.txt inside the archive."
+)
+_LARGE = _TERMS.format(f"and no redistribution {_PERMITTED}")
+_SMALL = _TERMS.format(f"{_PERMITTED}, redistribution only under the same terms")
 SOURCES = {
-    source.name: source
-    for source in (
-        Source(
-            name="movielens-25m",
-            file="ml-25m.zip",
-            size="250 MB",
-            md5="6b51fb2759a8657d3bfcbfc42b592ada",
-            licence="Research use only: no commercial use and no redistribution without permission of GroupLens "
-            "(University of Minnesota), no claim of their endorsement, cite Harper and Konstan (2015), "
-            "doi:10.1145/2827872. The full terms are in README.txt inside the archive.",
-        ),
-        Source(
-            name="movielens-small",
-            file="ml-latest-small.zip",
-            size="1 MB",
-            md5=None,
-            licence="Research use only: no commercial use without permission of GroupLens (University of "
-            "Minnesota), redistribution only under the same terms, no claim of their endorsement, cite Harper "
-            "and Konstan (2015), doi:10.1145/2827872. The full terms are in README.txt inside the archive.",
-        ),
-    )
+    "movielens-25m": Source("movielens-25m", "ml-25m.zip", "250 MB", "6b51fb2759a8657d3bfcbfc42b592ada", _LARGE),
+    "movielens-small": Source("movielens-small", "ml-latest-small.zip", "1 MB", None, _SMALL),
 }
 
 
@@ -164,28 +152,21 @@ def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
     with answer:
         if answer.headers.get_content_type() == "text/html":
             raise DataError(f"{url}: expected a zip archive, got a web page; is a log-in or proxy in between?")
-        start = have if answer.status == 206 and _range_start(answer.headers["Content-Range"]) == have else 0
+        resumed = answer.status == 206 and re.match(rf"bytes {have}-", answer.headers["Content-Range"] or "")
+        start = have if resumed else 0
         if answer.status == 206 and start != have:
             part.unlink()
             raise OSError("the server sent another range than asked for")
         total = start + int(answer.headers["Content-Length"]) if answer.headers["Content-Length"] else None
-        have = _copy(answer, part, start, total, progress)
+        have = start
+        with part.open("r+b" if start else "wb") as file:
+            file.seek(start)
+            while block := answer.read(BLOCK_BYTES):
+                file.write(block)
+                have += len(block)
+                if progress is not None:
+                    progress(have, total)
     return 0 if total is None else total - have
-
-
-def _copy(
-    answer: http.client.HTTPResponse, part: Path, start: int, total: int | None, progress: Progress | None
-) -> int:
-    """Append from `start` (0: from scratch) and return the length reached."""
-    have = start
-    with part.open("r+b" if start else "wb") as file:
-        file.seek(start)
-        while block := answer.read(BLOCK_BYTES):
-            file.write(block)
-            have += len(block)
-            if progress is not None:
-                progress(have, total)
-    return have
 
 
 def _missing_after_416(error: urllib.error.HTTPError, part: Path, have: int) -> int:
@@ -215,11 +196,6 @@ def _check_archive(path: Path, md5: str | None) -> None:
             broken = archive.testzip()
         if broken is not None:
             raise DataError(f"expected an intact archive, got damage in {broken}")
-
-
-def _range_start(header: str | None) -> int | None:
-    found = re.match(r"bytes (\d+)-", header or "")
-    return int(found.group(1)) if found else None
 
 
 def _request(url: str, start: int = 0) -> urllib.request.Request:

@@ -3,12 +3,10 @@
 Equal arguments give equal bytes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from neuclust.data.movielens import GENRES
@@ -16,9 +14,6 @@ from neuclust.data.raw import Progress
 from neuclust.errors import ConfigError
 from neuclust.files import placed
 from neuclust.randomness import stream
-
-if TYPE_CHECKING:  # Polars is slow to import, and only generating needs it
-    import polars as pl
 
 USERS_A_BLOCK = 20_000
 REVIEWS_A_BLOCK = 250_000
@@ -89,8 +84,6 @@ def generate_yelp(
 
 def _rating_block(movie_ids: NDArray[np.int32], n_users: int, seed: int, block: int) -> pl.DataFrame:
     """Ratings of one block of users: counts have a heavy tail, popular movies are rated most."""
-    import polars as pl
-
     rng = stream(seed, "ratings", block)
     n_movies = len(movie_ids)
     wanted = 20 + rng.lognormal(np.log(51), 1.39, n_users).astype(np.int64)
@@ -125,8 +118,6 @@ def _movies_csv(movie_ids: NDArray[np.int32], seed: int) -> bytes:
 
 
 def _business_frame(identifiers: NDArray[np.bytes_], seed: int) -> pl.DataFrame:
-    import polars as pl
-
     rng = stream(seed, "businesses")
     n = len(identifiers)
     city = rng.choice(len(CITIES), n, p=[0.4, 0.25, 0.15, 0.12, 0.08])
@@ -173,8 +164,6 @@ def _review_block(
     n: int, businesses: NDArray[np.bytes_], users: NDArray[np.bytes_], texts: list[str], seed: int, block: int
 ) -> pl.DataFrame:
     """Reviews in any order; few users write many (a power of a uniform draw), most write one or two."""
-    import polars as pl
-
     rng = stream(seed, "reviews", block)
     user = (len(users) * rng.random(n) ** 1.6).astype(np.int64)
     business = (len(businesses) * rng.random(n) ** 1.3).astype(np.int64)

@@ -1,13 +1,12 @@
 """MovieLens from the raw files to the prepared problem: ratings and movies in, arms and rounds out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset, profile_dataset
@@ -15,9 +14,6 @@ from neuclust.data.movielens_files import BEST_RATING, GRID, check_encoding, rea
 from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.errors import DataError
-
-if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
-    import polars as pl
 
 GENRES = (
     *("Action", "Adventure", "Animation", "Children", "Comedy", "Crime", "Documentary", "Drama", "Fantasy"),
@@ -134,8 +130,6 @@ def genre_means(
 
 def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptRatings, int]:
     """The latest rating of each user and movie, of users with enough; and how many were earlier ones."""
-    import polars as pl
-
     latest = _latest(rated)
     frame = latest.filter(pl.len().over("userId") >= options.min_ratings)
     if frame.is_empty():
@@ -149,8 +143,6 @@ def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptR
 
 def _latest(rated: pl.DataFrame) -> pl.DataFrame:
     """One row per user and movie: the latest by timestamp, the later row where those tie; file order kept."""
-    import polars as pl
-
     key = (rated["userId"].cast(pl.Int64) * 2**31 + rated["movieId"]).to_numpy()
     if (np.diff(key) > 0).all():  # sorted by user and movie, as published: no row can repeat
         return rated
@@ -166,8 +158,6 @@ def _latest(rated: pl.DataFrame) -> pl.DataFrame:
 
 def _codes(ids: pl.Series) -> tuple[Codes, Codes]:
     """Distinct ids in order of appearance, and each row's index into them."""
-    import polars as pl
-
     distinct = ids.unique(maintain_order=True)
     codes = ids.replace_strict(distinct, pl.arange(0, len(distinct), eager=True), return_dtype=pl.Int64)
     return distinct.to_numpy().astype(np.int64), codes.to_numpy()

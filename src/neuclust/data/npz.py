@@ -71,15 +71,13 @@ def read_npz(
     try:
         with zipfile.ZipFile(path) as archive:
             _check_directory(archive, path)
-            wanted = _wanted(archive, path, required, optional)
-            headers = {name: _header(archive, name, path) for name in wanted}
-            _check_sizes(path, headers)
+            headers = {name: _header(archive, name) for name in _wanted(archive.namelist(), required, optional)}
+            _check_sizes(headers, path.stat().st_size)
             if check is not None:
-                try:
-                    check(headers)
-                except DataError as error:
-                    raise DataError(f"{path}: {error}") from None
-            return {name: _array(archive, name, path) for name in wanted}
+                check(headers)
+            return {name: _array(archive, name) for name in headers}
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     except _DAMAGE as error:
         raise DataError(f"{path}: expected a complete .npz archive, got a damaged or foreign file ({error})") from None
 
@@ -98,36 +96,33 @@ def _check_directory(archive: zipfile.ZipFile, path: Path) -> None:
         raise ValueError(f"its directory lists {len(members)} of {counted} members")
 
 
-def _wanted(
-    archive: zipfile.ZipFile, path: Path, required: tuple[str, ...], optional: tuple[str, ...]
-) -> tuple[str, ...]:
-    members = archive.namelist()
+def _wanted(members: list[str], required: tuple[str, ...], optional: tuple[str, ...]) -> list[str]:
     missing = [name for name in required if f"{name}.npy" not in members]
     if missing:
-        raise DataError(f"{path}: expected {', '.join(required)}; missing {', '.join(missing)}; prepare the data anew")
-    wanted = tuple(name for name in (*required, *optional) if f"{name}.npy" in members)
+        raise DataError(f"expected {', '.join(required)}; missing {', '.join(missing)}; prepare the raw data anew")
+    wanted = [name for name in (*required, *optional) if f"{name}.npy" in members]
     for name in wanted:
         if members.count(f"{name}.npy") > 1:
-            raise DataError(f"{path}: expected each array once, got {name} twice; write the file again")
+            raise DataError(f"expected each array once, got {name} twice; write the file again")
     return wanted
 
 
-def _header(archive: zipfile.ZipFile, name: str, path: Path) -> Header:
+def _header(archive: zipfile.ZipFile, name: str) -> Header:
     """Shape and type from the first bytes of a member, which must fill exactly what the archive says it holds."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise DataError(f"{path}: array {name}: expected plain or deflated bytes, got another packing; use numpy.savez")
+        raise DataError(f"array {name}: expected plain or deflated bytes, got another packing; use numpy.savez")
     with archive.open(info) as member:
         try:
             header = _parse(member)
         except Exception as error:  # NumPy reads headers with Python's own parser, which raises all sorts
-            raise _damaged(path, name, error) from None
+            raise _damaged(name, error) from None
         promised = member.tell() + header.nbytes
     if header.dtype.hasobject:
-        raise DataError(f"{path}: array {name} holds pickled objects, which are never loaded; write plain numbers")
+        raise DataError(f"array {name} holds pickled objects, which are never loaded; write plain numeric arrays")
     if min(header.shape, default=0) < 0 or promised != info.file_size:
         what = f"the {promised:,} bytes of its shape {header.shape} of {header.dtype}"
-        raise DataError(f"{path}: array {name}: expected {what}, got {info.file_size:,}; write the file again")
+        raise DataError(f"array {name}: expected {what}, got {info.file_size:,}; write the file again")
     return header
 
 
@@ -139,25 +134,23 @@ def _parse(member: IO[bytes]) -> Header:
     return Header(tuple(int(size) for size in shape), dtype)
 
 
-def _check_sizes(path: Path, headers: dict[str, Header]) -> None:
-    total, packed = sum(header.nbytes for header in headers.values()), path.stat().st_size
+def _check_sizes(headers: dict[str, Header], packed: int) -> None:
+    total = sum(header.nbytes for header in headers.values())
     if total > MAX_BYTES:
-        raise DataError(f"{path}: expected arrays of at most {MAX_BYTES:,} bytes in all, got {total:,}; split the file")
+        raise DataError(f"expected arrays of at most {MAX_BYTES:,} bytes in all, got {total:,}; split the file")
     if total > EXPANSION_SLACK and total > MAX_EXPANSION * packed:
-        raise DataError(
-            f"{path}: expected arrays that unpack to at most {MAX_EXPANSION} times the {packed:,} bytes of the file, "
-            f"got {total:,} bytes; if it is trusted, write it again without compression (numpy.savez)"
-        )
+        most = f"at most {MAX_EXPANSION} times the {packed:,} bytes of the file"
+        raise DataError(f"expected arrays that unpack to {most}, got {total:,}; if trusted, write it with numpy.savez")
 
 
-def _array(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
+def _array(archive: zipfile.ZipFile, name: str) -> Any:
     try:
         with archive.open(f"{name}.npy") as member:
             return np.lib.format.read_array(member, allow_pickle=False)
     except _DAMAGE as error:
-        raise _damaged(path, name, error) from None
+        raise _damaged(name, error) from None
 
 
-def _damaged(path: Path, name: str, error: Exception) -> DataError:
+def _damaged(name: str, error: Exception) -> DataError:
     what = str(error).partition("\n")[0][:200] or type(error).__name__
-    return DataError(f"{path}: array {name} is damaged ({what}); write it with neuclust or plain numeric numpy arrays")
+    return DataError(f"array {name} is damaged ({what}); write it with neuclust or plain numeric numpy arrays")

@@ -8,7 +8,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -205,10 +205,8 @@ def tar_member(path: Path, names: tuple[str, ...]) -> RawFile:
 
 def seconds_since_1970(text: str) -> int:
     """`1420070400`, `2015-01-01` or `2015-01-01T12:00:00` (UTC) as whole seconds."""
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -1,22 +1,19 @@
 """Yelp from the raw files to the prepared problem: restaurants are arms, users are rounds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import polars as pl
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.data.yelp_files import Restaurant, read_restaurants, review_chunks
 from neuclust.errors import DataError
-
-if TYPE_CHECKING:
-    import polars as pl
-    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +97,6 @@ def category_contexts(categories: list[tuple[str, ...]], min_term_weight: float)
 
     idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms (scikit-learn's defaults).
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     vectorizer = TfidfVectorizer()
     weights = vectorizer.fit_transform([document(names) for names in categories]).tocsc()
     summed = np.asarray(weights.sum(axis=0)).ravel()
@@ -127,8 +122,6 @@ def user_tastes(
     authors: Σ stars over reviews with a category that *as a whole, in lower case,* is the term, divided by
              all of the user's reviews. Categories of several words never match (bug D31 of their code).
     """
-    from scipy.sparse import csr_matrix
-
     users, given = len(reviews.first_line), (reviews.user, reviews.restaurant, reviews.stars)
     if kind == "authors":
         sums, _ = feature_sums(*given, whole_category_matches(restaurants, terms), users)
@@ -138,8 +131,6 @@ def user_tastes(
 
 def whole_category_matches(restaurants: list[Restaurant], terms: tuple[str, ...]) -> csr_matrix:
     """How many of a restaurant's categories equal the term once in lower case, (N, d)."""
-    from scipy.sparse import csr_matrix
-
     column = {term: index for index, term in enumerate(terms)}
     pairs = [
         (row, column[name.lower()])
@@ -160,8 +151,6 @@ def _read_reviews(
     progress: Progress | None,
 ) -> _Reviews:
     """One pass: the first users in file order are admitted, and only their reviews are kept."""
-    import polars as pl
-
     places = pl.DataFrame({"business_id": [r.business_id for r in restaurants]}).with_row_index("restaurant")
     admission = _Admission(None if options.rounds is None else options.rounds + options.skip_rounds)
     pieces: list[pl.DataFrame] = []
@@ -186,15 +175,11 @@ class _Admission:
     """Numbers users in order of appearance until `limit` of them are in."""
 
     def __init__(self, limit: int | None) -> None:
-        import polars as pl
-
         self.limit = limit
         self.users = pl.DataFrame(schema={"user_id": pl.String, "line": pl.Int64, "user": pl.Int64})
 
     def admit(self, reviews: pl.DataFrame) -> pl.DataFrame:
         """The rows of admitted users as (restaurant, stars, user)."""
-        import polars as pl
-
         if self.limit is None or self.users.height < self.limit:
             seen = reviews.select("user_id", "line").unique("user_id", keep="first", maintain_order=True)
             fresh = seen.join(self.users, on="user_id", how="anti", maintain_order="left")
@@ -205,8 +190,6 @@ class _Admission:
 
 
 def _within(options: YelpOptions) -> pl.Expr:
-    import polars as pl
-
     inside = pl.lit(True)
     if options.after is not None:
         inside &= pl.col("moment") > datetime.fromtimestamp(options.after, UTC).replace(tzinfo=None)

@@ -47,7 +47,10 @@ def yelp_twin(
 ) -> ProfileDataset:
     """Restaurants as tf-idf rows (N, d), users as mean stars per term (R, d); equal arguments, equal data."""
     statistics = load_statistics()
-    _check_sizes(n_restaurants, n_terms, n_rounds, len(statistics.terms) + 1)
+    most = len(statistics.terms) + 1
+    if n_restaurants < 2 * SMALLEST_SLATE or n_rounds < 1 or not 1 <= n_terms <= most:
+        expected = f"at least {2 * SMALLEST_SLATE} restaurants, one round and 1 to {most} terms"
+        raise ConfigError(f"yelp twin: expected {expected}, got {n_restaurants}, {n_rounds} and {n_terms}")
     carries = draw_terms(statistics, n_restaurants, seed)
     rounds = draw_tastes(statistics, carries, n_rounds, seed)
     contexts = tf_idf(carries, _unlisted(statistics, carries, seed))
@@ -191,9 +194,3 @@ def _unlisted(statistics: YelpStatistics, carries: Bools, seed: int) -> Bools:
     rare = min(round((1 - statistics.only_restaurants) * len(bare)), max(0, len(bare) - SMALLEST_SLATE))
     chosen = stream(seed, "yelp-twin-unlisted").permutation(bare)[:rare]
     return np.isin(np.arange(len(carries)), chosen)
-
-
-def _check_sizes(n_restaurants: int, n_terms: int, n_rounds: int, most: int) -> None:
-    if n_restaurants < 2 * SMALLEST_SLATE or n_rounds < 1 or not 1 <= n_terms <= most:
-        expected = f"at least {2 * SMALLEST_SLATE} restaurants, one round and 1 to {most} terms"
-        raise ConfigError(f"yelp twin: expected {expected}, got {n_restaurants}, {n_rounds} and {n_terms}")

@@ -16,33 +16,12 @@ from neuclust.kernels.rows import Rows, forward_norms, sparse_rows
 from neuclust.kernels.tiles import SPARE, StepSizes, descend_tiles, tile_rows
 from neuclust.kernels.training import Examples, Parameters, Steps
 
+SlateData = tuple[Floats, Floats, Floats]  # arm rewards (t, K) or (K, t), slate rewards (t,) and weights (t,)
+SlateWeights = tuple[Floats, Floats, Floats, Floats]  # raw Θ_0 (K·n, by input) and Θ_1 (n), biases b_0 (n) and b_1 (1)
+SlateKind = tuple[int, bool, Floats]  # the transform q by number, whether F is rectified, both layers' scales (2,)
+
 _SLATES = 128  # slates per block: one unit's answers to them stay in the fastest cache
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
-
-
-class SlateData(NamedTuple):
-    """Rewards of the arms of t slates, (t, K) or (K, t), the slates' rewards (t,) and weights (t,)."""
-
-    rewards: Floats
-    target: Floats
-    weight: Floats
-
-
-class SlateWeights(NamedTuple):
-    """Raw weights Θ_0 (K·n, by input) and Θ_1 (n), biases b_0 (n) and b_1 (1)."""
-
-    t0: Floats
-    t1: Floats
-    b0: Floats
-    b1: Floats
-
-
-class SlateKind(NamedTuple):
-    """The transform q by number, whether the output is rectified, and both layers' scales (2,)."""
-
-    code: int
-    relu_out: bool
-    scales: Floats
 
 
 class Limits(NamedTuple):
@@ -233,17 +212,17 @@ def descend_slate(
 
 
 def _data(examples: Examples, inputs: Tensor) -> SlateData:
-    return SlateData(inputs.contiguous().numpy(), examples.target.numpy(), examples.weight.numpy())
+    return inputs.contiguous().numpy(), examples.target.numpy(), examples.weight.numpy()
 
 
 def _flat(parameters: Parameters) -> SlateWeights:
     """Copies, each as one row of numbers."""
-    t0, *others = parameters
-    return SlateWeights(*(p.numpy().reshape(-1).copy() for p in (t0.T.contiguous(), *others)))
+    t0, t1, b0, b1 = (p.numpy().reshape(-1).copy() for p in (parameters[0].T.contiguous(), *parameters[1:]))
+    return t0, t1, b0, b1
 
 
 def _kind(net: MonotoneNetwork) -> SlateKind:
-    return SlateKind(_TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales))
+    return _TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales)
 
 
 def _sizes(steps: Steps) -> StepSizes:

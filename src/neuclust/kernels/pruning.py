@@ -60,14 +60,10 @@ class Clusters(NamedTuple):
 
 
 def best_of(
-    bounds: Bounds, members: Integers, rank: Integers, k: int, hopeless: Callable[[Integers], bool], rival: bool = True
+    bounds: Bounds, members: Integers, rank: Integers, k: int, ceiling: Callable[[Integers], float], least: float
 ) -> Integers | None:
-    """The k best of `members` by (−v, rank), best first; None as soon as `hopeless` says so of the best by bounds.
-
-    `rival` says whether there is anything yet to be hopeless against.
-    """
-    rows = bounds.group[members]
-    rank = rank[members]
+    """The k best of `members` by (−v, rank), best first; None once `ceiling` of the best by bounds is below `least`."""
+    rows, rank = bounds.group[members], rank[members]
     one = np.zeros(len(members), np.int64)
     before: tuple[Floats, Bools, Bools] | None = None
     while True:
@@ -77,14 +73,13 @@ def best_of(
         before = upper, bounds.exact[rows], bounds.tried[rows]
         best = compiled.top_of_groups(upper, rank, one, 1, k)[0]
         if bounds.exact[rows[best]].all():  # all others are below, or equal with a larger rank
-            chosen: Integers = members[best]
-            return chosen
-        if hopeless(members[best]):
+            return np.asarray(members[best])
+        if ceiling(members[best]) < least:
             return None
         exact = bounds.exact[rows]
         if exact.sum() < k:
             first = _largest(bounds, rows[~exact], FIRST)
-            if rival and not bounds.tried[first].all():  # often enough to see that this cluster is hopeless
+            if least > -np.inf and not bounds.tried[first].all():  # often enough to see that this cluster cannot win
                 untried = _largest(bounds, rows[~bounds.tried[rows]], EARLY)
                 bounds.tried[untried] = True
                 bounds.tighten(untried, -np.inf, early=True)
@@ -105,7 +100,7 @@ def _moved(bounds: Bounds, rows: Integers, before: tuple[Floats, Bools, Bools]) 
 
 def best_overall(bounds: Bounds, rank: Integers, k: int) -> Integers:
     """The k best of all arms by (−v, rank), best first."""
-    found = best_of(bounds, np.arange(len(rank)), rank, k, lambda _: False, rival=False)
+    found = best_of(bounds, np.arange(len(rank)), rank, k, lambda _: np.inf, -np.inf)
     assert found is not None
     return found
 
@@ -144,7 +139,7 @@ def best_cluster(
     for c in np.argsort(-limits, kind="stable").tolist():
         if limits[c] < best:
             break
-        found = best_of(bounds, members[c], rank, k, partial(_below, best, partial(upper, c)), winner >= 0)
+        found = best_of(bounds, members[c], rank, k, partial(upper, c), best)
         if found is None:
             continue
         score = value(found)
@@ -153,7 +148,3 @@ def best_cluster(
         if score > best or (score == best and c < winner):
             winner, best, slate = c, score, found
     return winner, slate
-
-
-def _below(best: float, upper: Callable[[Integers], float], top: Integers) -> bool:
-    return upper(top) < best

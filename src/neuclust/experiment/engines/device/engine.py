@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from neuclust.errors import ConfigError
 from neuclust.experiment.engines.device.batches import BatchRun
 from neuclust.experiment.engines.device.covariance import PrimalBatch
 from neuclust.experiment.engines.device.dealer import Dealer, Dealt
@@ -48,12 +49,8 @@ class Trace:
             table.index_copy_(1, row, values.unsqueeze(1).to(table.dtype))
 
     def until(self, rounds: int) -> Trace:
-        """The first rounds alone."""
-        return Trace(*(getattr(self, column.name)[:, :rounds] for column in fields(self)))
-
-    def on_host(self) -> Trace:
-        """The same in main memory; waits for the device."""
-        return Trace(*(getattr(self, column.name).cpu() for column in fields(self)))
+        """The first rounds, in main memory; waits for the device."""
+        return Trace(*(getattr(self, column.name)[:, :rounds].cpu() for column in fields(self)))
 
 
 class Replays:
@@ -83,6 +80,8 @@ class Batch:
     def __init__(self, runs: Sequence[BatchRun], rounds: int, device: torch.device) -> None:
         self.rounds, self._device = rounds, device
         self._config, environment = runs[0].config, runs[0].environment
+        if not 1 <= rounds <= environment.horizon:
+            raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
         self.slate_size = environment.slate_size
         self._arms = ArmNets(runs, rounds, device)
         clusters = None
@@ -123,7 +122,7 @@ class Batch:
             self._settle(done)
             if on_round is not None:
                 on_round(done)
-        return self._trace.until(done).on_host()
+        return self._trace.until(done)
 
     @property
     def failures(self) -> list[int]:
@@ -134,8 +133,6 @@ class Batch:
     def clustered(self) -> bool:
         """Whether a slate comes from a cluster."""
         return self._slates is not None
-
-    # --- one round -------------------------------------------------------------------------------------------
 
     def _turn(self, dealt: Dealt) -> None:
         """Select, play and observe; rounds of one shape are recorded once and replayed."""
@@ -176,8 +173,6 @@ class Batch:
         chosen = {"means": at(means, positions), "bonuses": at(bonuses, positions)}
         self._trace.write(self._now, slates=positions, clusters=dealt.names[winner], **chosen)
         return positions
-
-    # --- training --------------------------------------------------------------------------------------------
 
     def _train(self, t: int) -> None:
         due = [fit.due(t) for fit in self._fits]

@@ -36,7 +36,7 @@ def run_batch(
         if stop is not None and stop():
             break
         began = perf_counter()
-        batch = Batch([runs[place] for place in places], _checked(runs[places[0]], rounds), where)
+        batch = Batch([runs[place] for place in places], rounds, where)
         trace = batch.play(on_round=on_round, stop=stop)
         tallies = [_tally(batch, trace, row, runs[place]) for row, place in enumerate(places)]
         seconds = (perf_counter() - began) / len(places)
@@ -50,22 +50,16 @@ def trace_batch(runs: Sequence[BatchRun], rounds: int, *, device: str = "cpu", f
     """One batch with every choice and score it made; with `forced` (R, T, K) those slates are played instead."""
     if len(batches_of(runs)) != 1:
         raise ConfigError("trace_batch: expected runs that share a batch, got several problems or shapes of policy")
-    return Batch(runs, _checked(runs[0], rounds), usable_device(device)).play(forced)
+    return Batch(runs, rounds, usable_device(device)).play(forced)
 
 
 def usable_device(name: str) -> torch.device:
-    """The named device, or a sentence about why not."""
+    """The named device, where it is available."""
     if name.partition(":")[0] not in ("cpu", "cuda"):
         raise ConfigError(f"device: expected cpu or cuda, got {name!r}")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError("device: expected a CUDA device for 'cuda', found none; use cpu")
     return torch.device(name)
-
-
-def _checked(run: BatchRun, rounds: int) -> int:
-    if not 1 <= rounds <= run.environment.horizon:
-        raise ConfigError(f"{run.environment.name}: expected 1 to {run.environment.horizon} rounds, got {rounds}")
-    return rounds
 
 
 def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
