@@ -150,43 +150,39 @@ def _read_reviews(
     bad: BadRows,
     progress: Progress | None,
 ) -> _Reviews:
-    """One pass: the first users in file order are admitted, and only their reviews are kept."""
+    """The reviews of the first users in file order, in one pass."""
     places = pl.DataFrame({"business_id": [r.business_id for r in restaurants]}).with_row_index("restaurant")
-    admission = _Admission(None if options.rounds is None else options.rounds + options.skip_rounds)
+    limit = None if options.rounds is None else options.rounds + options.skip_rounds
+    users = pl.DataFrame(schema={"user_id": pl.String, "line": pl.Int64, "user": pl.Int64})
     pieces: list[pl.DataFrame] = []
     read = 0
     for chunk in review_chunks(file, every, bad, progress):
         read += chunk.height
         kept = chunk.filter(_within(options)).join(places, on="business_id", maintain_order="left")
-        pieces.append(admission.admit(kept))
+        users = _admitted(users, kept, limit)
+        rows = kept.join(users, on="user_id", maintain_order="left")
+        pieces.append(rows.select("restaurant", "stars", "user"))
     kept = pl.concat(pieces).filter(pl.col("user") >= options.skip_rounds)
     if kept.is_empty():
         expected = (
             f"reviews of {len(restaurants):,} restaurants by more than {options.skip_rounds} users within the dates"
         )
         raise DataError(f"{file.label}: expected {expected}, got none among {read:,}; widen the filters")
-    first_line = admission.users["line"].to_numpy()[options.skip_rounds :]
+    first_line = users["line"].to_numpy()[options.skip_rounds :]
     user, restaurant = (kept[name].to_numpy().astype(np.int64) for name in ("user", "restaurant"))
     stars = kept["stars"].to_numpy().astype(np.float64)
     return _Reviews(first_line, user - options.skip_rounds, restaurant, stars, read)
 
 
-class _Admission:
-    """Numbers users in order of appearance until `limit` of them are in."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.limit = limit
-        self.users = pl.DataFrame(schema={"user_id": pl.String, "line": pl.Int64, "user": pl.Int64})
-
-    def admit(self, reviews: pl.DataFrame) -> pl.DataFrame:
-        """The rows of admitted users as (restaurant, stars, user)."""
-        if self.limit is None or self.users.height < self.limit:
-            seen = reviews.select("user_id", "line").unique("user_id", keep="first", maintain_order=True)
-            fresh = seen.join(self.users, on="user_id", how="anti", maintain_order="left")
-            room = fresh.height if self.limit is None else self.limit - self.users.height
-            number = pl.int_range(self.users.height, pl.len() + self.users.height, dtype=pl.Int64)
-            self.users = pl.concat([self.users, fresh.head(room).with_columns(number.alias("user"))])
-        return reviews.join(self.users, on="user_id", maintain_order="left").select("restaurant", "stars", "user")
+def _admitted(users: pl.DataFrame, reviews: pl.DataFrame, limit: int | None) -> pl.DataFrame:
+    """`users` and the new ones of `reviews`, numbered in order of appearance, up to `limit` of them."""
+    if limit is not None and users.height >= limit:
+        return users
+    seen = reviews.select("user_id", "line").unique("user_id", keep="first", maintain_order=True)
+    fresh = seen.join(users, on="user_id", how="anti", maintain_order="left")
+    fresh = fresh.head(fresh.height if limit is None else limit - users.height)
+    number = pl.int_range(users.height, pl.len() + users.height, dtype=pl.Int64)
+    return pl.concat([users, fresh.with_columns(number.alias("user"))])
 
 
 def _within(options: YelpOptions) -> pl.Expr:

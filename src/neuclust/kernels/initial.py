@@ -39,10 +39,11 @@ def _paired(block: Tensor) -> Tensor:
     return torch.cat([torch.cat([block, zero], 1), torch.cat([zero, block], 1)])
 
 
-def _antisymmetric(width: int, rng: Generator) -> Tensor:
-    """W_L = [wᵀ, −wᵀ], w ~ N(0, 2/m): the two halves cancel and f(·; θ_0) = 0."""
+def _cancelling(first: Tensor, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """`first`, blocks B_l ~ N(0, 4/m) in pairs, W_L = [wᵀ, −wᵀ], w ~ N(0, 2/m): the halves cancel and f(·; θ_0) = 0."""
+    hidden = [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
     half = _normal(rng, 2 / width, 1, width // 2)
-    return torch.cat([half, -half], 1)
+    return [first, *hidden, torch.cat([half, -half], 1)], False
 
 
 def _even(name: str, value: int, rule: str) -> None:
@@ -54,18 +55,14 @@ def _symmetric(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[T
     """The paper's block-symmetric rule: B_l ~ N(0, 4/m) on the diagonal, W_L = [wᵀ, −wᵀ]."""
     _even("width", width, "symmetric")
     _even("number of encoded features", dim, "symmetric")
-    hidden = [_paired(_normal(rng, 4 / width, width // 2, dim // 2))]
-    hidden += [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
-    return [*hidden, _antisymmetric(width, rng)], False
+    return _cancelling(_paired(_normal(rng, 4 / width, width // 2, dim // 2)), width, depth, rng)
 
 
 def _mirrored(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
     """Units in equal pairs [B; B] with opposite signs: f(·; θ_0) = 0 without duplicated inputs."""
     _even("width", width, "mirrored")
     block = _normal(rng, 2 / width, width // 2, dim)
-    hidden = [torch.cat([block, block])]
-    hidden += [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
-    return [*hidden, _antisymmetric(width, rng)], False
+    return _cancelling(torch.cat([block, block]), width, depth, rng)
 
 
 def _he(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:

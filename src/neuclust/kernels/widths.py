@@ -46,7 +46,11 @@ def woodbury_(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor | None
     The K rows Ĝ are given on their non-zero coordinates: index (a,) into Z, features (K, a). None, and nothing changed,
     where the difference would be made of rounding: a ridge of 1 beside squares of 1e16 is all but gone in Z⁻¹.
     """
-    projected = _projected(inverse, index, features)  # Ĝ Z⁻¹, (K, p)
+    if serves(inverse, features):  # Ĝ Z⁻¹, (K, p)
+        product = compiled.project(inverse.numpy(), index.numpy(), features.contiguous().numpy())
+        projected = torch.from_numpy(product)
+    else:
+        projected = features @ inverse[index]
     core = torch.eye(len(features), dtype=inverse.dtype, device=inverse.device) + projected[:, index] @ features.T
     factor, info = torch.linalg.cholesky_ex(core)
     if bool(info) or not bool(woodbury_holds(core)):
@@ -68,12 +72,6 @@ def refactored(matrix: Tensor, index: Tensor, features: Tensor) -> tuple[Tensor,
     add_products_(grown, index, features)
     factor = definite_cholesky(grown)
     return grown, torch.cholesky_inverse(factor), float(2 * torch.log(torch.diagonal(factor)).sum())
-
-
-def _projected(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor:
-    if serves(inverse, features):
-        return torch.from_numpy(compiled.project(inverse.numpy(), index.numpy(), features.contiguous().numpy()))
-    return features @ inverse[index]
 
 
 def dual_forms(factor: Tensor, cross: Tensor, inner: Tensor, ridge: float) -> Tensor:
