@@ -14,13 +14,13 @@ from torch import Tensor
 from neuclust.core import Round, check_round
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.experiment.engines.device.selection import representatives
 from neuclust.kernels.poisson_binomial import pmf
 from neuclust.kernels.regions import group_rows
 from neuclust.models.encoder import Encoder
 from neuclust.slates.clustering import ClusterMap
 from neuclust.slates.partition import Partition
 
+_ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)  # odd 64-bit numbers with well mixed bits
 THREADS = 4  # that flip coins; more only wait for each other
 
 
@@ -176,3 +176,22 @@ def _by_id(table: Tensor, arm_ids: Tensor) -> Tensor:
     last = torch.iinfo(torch.int64).max
     ids = torch.where(table >= 0, arm_ids[table.clamp(min=0)], last)
     return torch.gather(table, 1, torch.argsort(ids, dim=1, stable=True))
+
+
+def representatives(rows: Tensor) -> Tensor:
+    """For every row of (n, q) the first row equal to it, (n,), by hashes; different rows of one hash stay apart."""
+    n, width = rows.shape
+    own = torch.arange(n, device=rows.device)
+    if width == 0:
+        return torch.zeros_like(own)
+    bits = (rows + 0.0).view(torch.int64)  # + 0.0 turns −0 into 0: equal numbers, equal bits
+    column = torch.arange(1, 2 * width, 2, device=rows.device) * _ODD[0]
+    mixed = (bits ^ (bits >> 32)) * column
+    mixed = (mixed ^ (mixed >> 29)) * _ODD[1]
+    keys, order = torch.sort((mixed ^ (mixed >> 32)).sum(1), stable=True)
+    starts = torch.ones(n, dtype=torch.bool, device=rows.device)
+    starts[1:] = keys[1:] != keys[:-1]
+    first = order[torch.cummax(torch.where(starts, own, 0), 0).values]
+    found = torch.empty_like(order)
+    found[order] = first
+    return torch.where((rows[found] == rows).all(1), found, own)

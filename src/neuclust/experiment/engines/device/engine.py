@@ -16,8 +16,7 @@ from neuclust.experiment.engines.device.batches import BatchRun
 from neuclust.experiment.engines.device.covariance import PrimalBatch
 from neuclust.experiment.engines.device.dealer import Dealer, Dealt
 from neuclust.experiment.engines.device.fitting import Fit
-from neuclust.experiment.engines.device.networks import ArmNets, SlateNets
-from neuclust.experiment.engines.device.selection import at, row_at, top_of_table
+from neuclust.experiment.engines.device.networks import ArmNets, SlateNets, at
 from neuclust.policies.neuclust import NeUClustConfig
 from neuclust.slates.clustering import ClusterMap
 
@@ -129,11 +128,6 @@ class Batch:
         """Failed trainings of either network, run by run."""
         return [int(sum(counts)) for counts in zip(*(fit.failures.tolist() for fit in self._fits), strict=True)]
 
-    @property
-    def clustered(self) -> bool:
-        """Whether a slate comes from a cluster."""
-        return self._slates is not None
-
     def _turn(self, dealt: Dealt) -> None:
         """Select, play and observe; rounds of one shape are recorded once and replayed."""
         if not self._recorded:
@@ -169,7 +163,7 @@ class Batch:
             winner = torch.zeros(len(best), dtype=torch.int64, device=self._device)
         else:
             winner = self._slates.best_cluster(best, means, optimistic)
-        positions = row_at(best, winner)
+        positions = best[torch.arange(len(best), device=self._device), winner]
         chosen = {"means": at(means, positions), "bonuses": at(bonuses, positions)}
         self._trace.write(self._now, slates=positions, clusters=dealt.names[winner], **chosen)
         return positions
@@ -225,3 +219,15 @@ def bucket(rows: int, room: int, step: int) -> int:
     while size < rows:
         size += max(step, size // (2 * step) * step)
     return min(size, room)
+
+
+def top_of_table(scores: Tensor, table: Tensor, k: int) -> Tensor:
+    """The k best members of every row of `table` (C, L; −1 where empty) by (−score, place in the row): (R, C, k)."""
+    left = torch.where(table >= 0, scores[:, table.clamp(min=0)], -torch.inf)
+    chosen = []
+    for _ in range(k):  # of equal values argmax finds the first, which a partial sort does not promise
+        place = left.argmax(-1, keepdim=True)
+        left.scatter_(-1, place, -torch.inf)
+        chosen.append(place)
+    places = torch.cat(chosen, -1)
+    return torch.gather(table.expand(len(scores), *table.shape), 2, places)

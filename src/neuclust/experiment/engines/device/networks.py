@@ -9,7 +9,6 @@ from neuclust.experiment.engines.device import fused
 from neuclust.experiment.engines.device.batches import BatchRun
 from neuclust.experiment.engines.device.covariance import DualBatch, PrimalBatch
 from neuclust.experiment.engines.device.fitting import Fit
-from neuclust.experiment.engines.device.selection import at, first_alike
 from neuclust.kernels import monotone, training
 from neuclust.kernels.network import Factors, Network, forward, layer_factors, output, restrict, scaled, squared_norms
 from neuclust.kernels.regions import group_rows
@@ -203,6 +202,17 @@ class SlateNets:
         total = monotone.slate_scores(values, worth, self._weight, self._config.score == "mean")
         alike = first_alike(torch.cat([values, source], -1))  # a library may round equal rows differently: no tie then
         return torch.gather(total, 1, alike).argmax(-1)
+
+
+def first_alike(rows: Tensor) -> Tensor:
+    """For every row of few rows (R, C, q) the first of its run equal to it: (R, C)."""
+    same = (rows.unsqueeze(2) == rows.unsqueeze(1)).all(-1)
+    return same.to(torch.int64).argmax(-1)
+
+
+def at(values: Tensor, positions: Tensor) -> Tensor:
+    """values (R, n) at positions (R, …) -> (R, …)."""
+    return torch.gather(values, 1, positions.flatten(1)).view(positions.shape)
 
 
 def column(values: Sequence[float], device: torch.device) -> Tensor:

@@ -15,6 +15,7 @@ from neuclust.experiment.engines.device.engine import Batch, Trace
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally, make_record
 from neuclust.kernels.poisson_binomial import pmf
+from neuclust.policies.neuclust import NeUClustConfig
 
 
 def run_batch(
@@ -69,7 +70,7 @@ def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
         tally.add(score)
     tally.arm_successes = float(trace.arm_rewards[row].sum())
     tally.mark()  # an interrupted run ends off the grid
-    if batch.clustered:
+    if isinstance(run.config, NeUClustConfig):
         tally.chosen_clusters.extend(trace.clusters[row].tolist())
     return tally
 
