@@ -19,10 +19,7 @@ from neuclust.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class ProfileDataset:
-    """N arms with profiles (N, d) and R rounds with queries (R, d); round t uses `rounds[t - 1]`.
-
-    `counts` (N, d) is the number of observations behind each entry of `arms`; `offers` are recorded rounds to replay.
-    """
+    """N arms with profiles (N, d) and R rounds with queries (R, d); round t uses `rounds[t - 1]`."""
 
     name: str
     arms: NDArray[np.float32]
@@ -30,8 +27,8 @@ class ProfileDataset:
     arm_ids: NDArray[np.int64]
     round_ids: NDArray[np.int64]
     features: tuple[str, ...]
-    counts: NDArray[np.float32] | None = None
-    offers: Offers | None = None
+    counts: NDArray[np.float32] | None = None  # (N, d) observations behind each entry of `arms`
+    offers: Offers | None = None  # recorded rounds: which arms each offered and what these paid
 
     def __post_init__(self) -> None:
         counts = None if self.counts is None else self.counts.shape

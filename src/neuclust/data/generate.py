@@ -1,7 +1,4 @@
-"""Raw files of any size in the publishers' layouts, for load tests: written in blocks, every row is invented.
-
-Equal arguments give equal bytes.
-"""
+"""Raw files of any size in the publishers' layouts, for load tests: invented rows, a function of the arguments."""
 
 from pathlib import Path
 
@@ -15,8 +12,8 @@ from neuclust.errors import ConfigError
 from neuclust.files import placed
 from neuclust.randomness import stream
 
-USERS_A_BLOCK = 20_000
-REVIEWS_A_BLOCK = 250_000
+USERS_PER_BLOCK = 20_000
+REVIEWS_PER_BLOCK = 250_000
 FIRST_RATING, LAST_RATING = 820_454_400, 1_574_294_400  # 1996 to November 2019
 FIRST_REVIEW, LAST_REVIEW = 1_108_512_000, 1_642_636_800  # February 2005 to January 2022
 
@@ -48,7 +45,7 @@ def generate_movielens(n_ratings: int, out: Path, seed: int = 0, progress: Progr
     if n_ratings < 1:
         raise ConfigError(f"expected at least one rating, got {n_ratings}")
     n_movies = int(np.clip(n_ratings // 400, 1_000, 62_423))
-    n_users = int(np.clip(n_ratings // 60, 1, USERS_A_BLOCK))  # of a block
+    n_users = int(np.clip(n_ratings // 60, 1, USERS_PER_BLOCK))  # of a block
     movie_ids = np.cumsum(stream(seed, "movie-ids").integers(1, 7, n_movies)).astype(np.int32)
     out.mkdir(parents=True, exist_ok=True)
     with placed(out / "ratings.csv") as ratings, placed(out / "movies.csv") as movies:
@@ -75,8 +72,8 @@ def generate_yelp(
     out.mkdir(parents=True, exist_ok=True)
     with placed(out / "business.json") as business, placed(out / "review.json") as review:
         _business_frame(businesses, seed).write_ndjson(business)
-        for block, start in enumerate(range(0, n_reviews, REVIEWS_A_BLOCK)):
-            n = min(REVIEWS_A_BLOCK, n_reviews - start)
+        for block, start in enumerate(range(0, n_reviews, REVIEWS_PER_BLOCK)):
+            n = min(REVIEWS_PER_BLOCK, n_reviews - start)
             _review_block(n, businesses, users, texts, seed, block).write_ndjson(review)
             if progress is not None:
                 progress(start + n)

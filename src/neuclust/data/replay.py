@@ -45,7 +45,7 @@ class ReplayReport:
     profile_ratings: int
     replayed_ratings: int  # offered in some round
     liked: float  # share of them
-    arms_a_round: tuple[int, float, int]  # fewest, median, most
+    arms_per_round: tuple[int, float, int]  # fewest, median, most
 
 
 def prepare_replay(

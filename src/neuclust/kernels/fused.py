@@ -226,4 +226,4 @@ def _kind(net: MonotoneNetwork) -> SlateKind:
 
 
 def _sizes(steps: Steps) -> StepSizes:
-    return StepSizes(steps.number, float(steps.size), float(steps.pull))
+    return steps.number, float(steps.size), float(steps.pull)

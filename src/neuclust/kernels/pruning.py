@@ -31,19 +31,15 @@ class Tighten(Protocol):
 
 @dataclass(slots=True)
 class Bounds:
-    """Distinct contexts (u,): f, upper bounds of the bonus and of v = f + bonus, and whether they are exact.
-
-    Arms (n,) point to contexts by `group`; `tighten(rows, floor)` lowers the bounds of rows until each is exact or
-    below the floor, or, with `early`, a little at little cost; `tried` are those for which that was done.
-    """
+    """f, upper bounds of the bonus and of v = f + bonus of distinct contexts (u,); arms (n,) point there by `group`."""
 
     means: Floats
     bonuses: Floats
     upper: Floats
-    exact: Bools
-    tried: Bools
+    exact: Bools  # whether the bounds are exact
+    tried: Bools  # whether the bounds were tightened, early or fully
     group: Integers
-    tighten: Tighten
+    tighten: Tighten  # lowers the bounds of rows until each is exact or below the floor; early: a little at little cost
 
     def scores(self, positions: Integers) -> tuple[Floats, Floats]:
         """f and bonus of arms, (k,) each."""

@@ -5,13 +5,13 @@ columns per block, padded with zeros.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from neuclust.kernels.jit import Floats, Integers, compiled, exact, inlined
 from neuclust.kernels.rows import Entries, Rows
 
+StepSizes = tuple[int, float, float]  # how many steps, how long each is, and the pull towards the anchor
 TILE = 4
 SPARE = TILE  # columns that are not there, for blocks that are not full
 
@@ -86,14 +86,6 @@ def _packed(rows: Entries, width: int, order: Integers) -> tuple[Integers, Integ
                     place[index[e]] = -1
         firsts[t + 1] = firsts[t] + count // TILE
     return firsts, columns[: firsts[tiles]].copy(), values[: firsts[tiles]].copy()
-
-
-class StepSizes(NamedTuple):
-    """How many steps, how long each is, and the pull towards the anchor."""
-
-    number: int
-    step: float
-    pull: float
 
 
 @inlined

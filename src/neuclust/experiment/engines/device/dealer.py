@@ -1,7 +1,4 @@
-"""A problem's rounds for R runs: contexts and clusters on the device, coins and truth from the host.
-
-All runs of a batch see the same rounds; their coins may differ.
-"""
+"""A problem's rounds for R runs that differ in their coins alone: contexts and clusters on the device."""
 
 from __future__ import annotations
 
@@ -162,10 +159,8 @@ def filled_up(active: Tensor, dim: int) -> Tensor:
 def _positions(partition: Partition) -> Tensor:
     """The partition's table in positions of the round."""
     if partition.small:
-        raise ConfigError(
-            "device engine: expected clusters of at least a slate, got a smaller one with clustering.small=fill; "
-            "use clustering.small=merge or skip, or run without a device"
-        )
+        got = "a smaller one with clustering.small=fill; use merge or skip, or run without a device"
+        raise ConfigError(f"device engine: expected clusters of at least a slate, got {got}")
     if partition.kept is None:
         return partition.table
     return torch.where(partition.table >= 0, partition.kept[partition.table.clamp(min=0)], -1)

@@ -1,7 +1,4 @@
-"""One batch of R runs of one policy on one problem: select, play, observe and train, all runs in step.
-
-The host waits for the device once per round, to read whether training helped in every run.
-"""
+"""One batch of R runs in step: select, play, observe and train; the host waits for the device once per round."""
 
 from __future__ import annotations
 
