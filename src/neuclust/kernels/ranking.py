@@ -13,9 +13,7 @@ from neuclust.kernels.jit import serves
 
 def unsound() -> StateError:
     """The error for scores that are not finite: they cannot be ranked, and loops that compare them never end."""
-    return StateError(
-        "expected finite scores, got NaN or infinity from what was learned; load a sound save or begin anew"
-    )
+    return StateError("expected finite learned scores, got NaN or infinity; load a sound save or begin anew")
 
 
 def sound(scores: Tensor) -> Tensor:
