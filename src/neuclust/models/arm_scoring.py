@@ -14,8 +14,9 @@ from torch import Tensor
 from neuclust.core import Round
 from neuclust.kernels import jit
 from neuclust.kernels.columns import forward_columns, widths_columns
+from neuclust.kernels.jit import Floats, Integers
 from neuclust.kernels.network import Network, augment, layer_factors, restrict, scaled
-from neuclust.kernels.pruning import SLACK, Bounds, Floats, Integers
+from neuclust.kernels.pruning import SLACK, Bounds
 from neuclust.kernels.regions import find_regions
 from neuclust.kernels.rows import Rows, forward_norms
 from neuclust.models.confidence import DiagonalConfidence, FullConfidence, feature_scale

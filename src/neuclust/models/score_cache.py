@@ -9,7 +9,8 @@ from torch import Tensor
 from neuclust.core import Round
 from neuclust.kernels import rows
 from neuclust.kernels.columns import Columns
-from neuclust.kernels.rows import Floats, Integers, Rows
+from neuclust.kernels.jit import Floats, Integers
+from neuclust.kernels.rows import Rows
 
 
 @dataclass(slots=True)

@@ -16,7 +16,8 @@ from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
-from neuclust.kernels.pruning import Bounds, Clusters, Floats, Integers, best_cluster
+from neuclust.kernels.jit import Floats, Integers
+from neuclust.kernels.pruning import Bounds, Clusters, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
