@@ -1,8 +1,5 @@
-"""Means and bonuses of a round's arms, or upper bounds that become exact for the arms that can still win.
-
-Three ways give the same slate: one width per distinct context, one small matrix per activation region, and bounds
-(`kernels/pruning.py`); docs/decisions/0012-selection-cost.md says when each is less work.
-"""
+"""Means and bonuses of a round's arms: one width per distinct context, one small matrix per activation region, or
+bounds that become exact where arms can still win (docs/decisions/0012-selection-cost.md); all give the same slate."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -19,8 +16,7 @@ from neuclust.kernels.pruning import SLACK, Bounds, Floats, Integers
 from neuclust.kernels.regions import find_regions
 from neuclust.kernels.rows import Rows, forward_norms
 from neuclust.models.confidence import DiagonalConfidence, FullConfidence, feature_scale
-from neuclust.models.contexts import distinct
-from neuclust.models.encoder import Encoder
+from neuclust.models.encoder import Encoder, distinct
 from neuclust.models.score_cache import ProfileCache
 
 Confidence = FullConfidence | DiagonalConfidence
@@ -99,9 +95,8 @@ class ArmScorer:
         full = self._exact_covariance(net, confidence, round)
         if full is None or not pruning_pays(full, len(round.arm_ids), len(round.active)):
             return None
-        contexts, group = self._cache.contexts(round, self._divisor(round))
-        columns = round.active
-        bounds, self.last_choice = score_bounds(restrict(net, columns), (contexts, group), full, columns, gamma)
+        contexts, columns = self._cache.contexts(round, self._divisor(round)), round.active
+        bounds, self.last_choice = score_bounds(restrict(net, columns), contexts, full, columns, gamma)
         return bounds
 
     def _exact_covariance(self, net: Network, confidence: Confidence, round: Round) -> FullConfidence | None:
@@ -127,10 +122,8 @@ def pruning_pays(confidence: FullConfidence, arms: int, columns: int) -> bool:
 def score_bounds(
     net: Network, distinct_contexts: tuple[Rows, Integers], confidence: FullConfidence, columns: Tensor, gamma: float
 ) -> tuple[Bounds, Choice]:
-    """f and f + γ‖ĝ‖/√λ ≥ v of distinct encoded contexts, for a bias-free one-hidden-layer net on `columns`.
-
-    `distinct_contexts` are the rows and every arm's row (n,). The choice counts the widths as they are computed.
-    """
+    """f and f + γ‖ĝ‖/√λ ≥ v of distinct encoded contexts and every arm's row (n,), for a bias-free net with one hidden
+    layer on `columns`; the choice counts the widths as they are computed."""
     contexts, group = distinct_contexts
     means, norms = forward_norms(contexts, *_layers(net))
     scale = feature_scale(confidence.config, net)

@@ -35,9 +35,8 @@ class ScheduleConfig:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What γ may depend on after t rounds: n observations, log det Z_t/det λI, and the net's shape."""
+    """What γ depends on after t rounds: n observations, log det Z_t/det λI, and the net's shape."""
 
-    t: int
     observations: int  # tK where every reward was seen
     logdet: float
     ridge: float
@@ -81,9 +80,7 @@ def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
         return _radius(config, 0.0, ridge)
     shrink = progress.step * progress.width * ridge
     if not 0 < shrink < 1:
-        raise ConfigError(
-            f"schedule 'theory' needs 0 < η·m·λ < 1 (Eq. 8), got {shrink:g}; lower training.step or confidence.ridge"
-        )
+        raise ConfigError(f"schedule 'theory' needs 0 < η·m·λ < 1 (Eq. 8), got {shrink:g}; lower training.step")
     first, second, third = gamma_terms(config, progress)
     statistical = first * _radius(config, progress.logdet + second, ridge)
     optimisation = math.pow(1 - shrink, progress.steps / 2) * math.sqrt(n / ridge) + third

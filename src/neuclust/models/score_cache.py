@@ -24,11 +24,9 @@ class _Entry:
 
 
 class ProfileCache:
-    """Profiles by column, and distinct ones as sparse rows: made when the same tensor, unchanged, is shown again.
-
-    A round with profiles of its own would pay for them and never use them again. All that is cached of a tensor stands
-    in one entry, which a thread looks up once: threads that score other profiles cannot mix theirs into it.
-    """
+    """Profiles by column, and distinct ones as sparse rows: cached when the same unchanged tensor is shown again, since
+    profiles of one round only would never be used again. A thread looks its one entry up once, so that others cannot
+    mix theirs into it."""
 
     def __init__(self) -> None:
         self._last: _Entry | None = None

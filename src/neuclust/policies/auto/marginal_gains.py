@@ -8,11 +8,9 @@ rewarded arms in group g and w concave, the top K is no longer optimal. Three mo
 - count: a free mean for each number of rewarded arms, K + 1 cells.
 
 The first is used only where it beats both others, see `evidence_gain`. In the first two a slate without rewarded arms
-pays 0: a free intercept would absorb rewards that hardly vary (the first success counts, say), and the remainder would
-often look like groups. Where such a slate does pay, "count" fits best, and the top K is played.
-
-For rewards between 0 and 1, n_j is the sum over groups of the group's j-th largest reward: the same number for rewards
-of 0 and 1, and Σ_j n_j = Σ_i r_i, so that the mean of the rewards is fitted exactly. The cell is the rounded Σ r.
+pays 0: a free intercept would absorb rewards that hardly vary, and the remainder would often look like groups. Where
+such a slate does pay, "count" fits best, and the top K is played. For rewards between 0 and 1, n_j is the sum over
+groups of the group's j-th largest reward, with Σ_j n_j = Σ_i r_i, and the cell is the rounded Σ r.
 """
 
 import math
@@ -40,9 +38,8 @@ NEGLIGIBLE = 1e-10  # of the largest: a direction never seen, a weight that is n
 @checked(at_least=(2, math.inf), margin=NON_NEGATIVE, floor=POSITIVE, flattest=(POSITIVE[0], 1))
 class MarginalGainsConfig:
     """Groups matter after `at_least` slates, where their model is `margin` nats ahead and the last gain is below
-    `flattest` times the first. `floor` bounds the residual standard deviation from below, so that exact rewards do not
-    turn negligible differences into evidence.
-    """
+    `flattest` times the first. `floor` is added to the residual standard deviation, so that exact rewards do not turn
+    negligible differences into evidence."""
 
     at_least: int = 20
     margin: float = 5.0
@@ -82,11 +79,9 @@ class Fit:
     parameters: int
 
     def log_evidence(self, slates: int, floor: float) -> float:
-        """Gaussian log-likelihood − ½ log n per parameter (BIC; Schwarz, 1978).
-
-        The floor is added, not a bound: slates played because groups matter hardly distinguish the models, and a bound
-        would let the mean of the squares sink to it and the evidence be lost.
-        """
+        """Gaussian log-likelihood − ½ log n per parameter (BIC; Schwarz, 1978)."""
+        # added, not a bound: slates played because groups matter hardly distinguish the models, and with a bound the
+        # mean of the squares would sink to it and the evidence be lost
         variance = self.squares / slates + floor**2
         return -0.5 * slates * math.log(variance) - 0.5 * self.parameters * math.log(slates)
 
@@ -94,8 +89,8 @@ class Fit:
 def evidence_gain(groups: Fit, one_group: Fit, count: Fit, slates: int, floor: float) -> float:
     """Log evidence of "groups" minus that of the better of the others, in nats.
 
-    "count" is charged for no more parameters than "groups", so that it loses by fit alone: otherwise, where counts
-    decide and labels hardly differ, a few gains would be cheaper than K + 1 cells.
+    "count" is charged for no more parameters than "groups": where counts decide and labels hardly differ, a few gains
+    would otherwise be cheaper than K + 1 cells.
     """
     table = Fit(count.squares, min(count.parameters, groups.parameters))
     best = max(one_group.log_evidence(slates, floor), table.log_evidence(slates, floor))
@@ -174,8 +169,7 @@ class MarginalGains:
         gram, moments = take(state, "gram", self._gram), take(state, "moments", self._moments)
         cells = take(state, "cells", self._cells)
         expect(bool((cells[0] >= 0).all()), "cells with numbers of slates of at least 0", "less")
-        self._gram, self._moments, self._cells = gram, moments, cells
-        self._fresh = False
+        self._gram, self._moments, self._cells, self._fresh = gram, moments, cells, False
 
 
 def assemble_groups(means: Tensor, labels: Tensor, steps: Tensor, rank: Tensor, k: int) -> Tensor:
