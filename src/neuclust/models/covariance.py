@@ -19,11 +19,9 @@ BOUND_SLACK = 1e-12  # relative to ‖ĝ‖²/λ: a bound must not fall below wh
 class PrimalCovariance:
     """Z and Z⁻¹ as (p, p) matrices; K new gradients cost O(K p²)."""
 
-    def __init__(
-        self, size: int, first_layer: tuple[int, int], ridge: float, refresh: int, bounded: bool = True
-    ) -> None:
-        """`bounded`: whether bounds (`narrow`) will be needed."""
-        self._first, self._refresh, self._size, self._ridge = first_layer, refresh, size, ridge
+    def __init__(self, size: int, first: tuple[int, int], ridge: float, refresh: int, bounded: bool = True) -> None:
+        """`first` is the shape of W_0; `bounded`: whether bounds (`narrow`) will be needed."""
+        self._first, self._refresh, self._size, self._ridge = first, refresh, size, ridge
         self._bounded = bounded and size >= SMALL
         self._matrix = torch.eye(size, dtype=torch.float64) * ridge
         self._inverse = torch.eye(size, dtype=torch.float64) / ridge

@@ -154,13 +154,9 @@ class History:
 
 def _check_tables(tables: Mapping[str, Tensor]) -> None:
     """Refuse tables that cannot have grown together."""
-    for names in (
-        ("contexts", "counts", "sums"),
-        ("seen", "rewards"),
-        ("slate_rewards", "slate_arm_rewards", "slate_predictions"),
-        ("groups", "group_counts", "group_sums"),
-    ):
-        check_lengths(**{name: tables[name] for name in names})
+    slates, groups = "slate_rewards slate_arm_rewards slate_predictions", "groups group_counts group_sums"
+    for names in ("contexts counts sums", "seen rewards", slates, groups):
+        check_lengths(**{name: tables[name] for name in names.split()})
     contexts, seen = len(tables["contexts"]), tables["seen"]
     check_indices("seen", seen, contexts)
     check_indices("groups", tables["groups"], contexts)
@@ -171,6 +167,6 @@ def _check_tables(tables: Mapping[str, Tensor]) -> None:
     sizes.index_add_(0, seen, tables["rewards"].abs())
     summed = bool(((sums - tables["sums"]).abs() <= ROUNDING * (1 + sizes)).all())
     expect(summed, "sums of the rewards that were seen", "others")
-    slates = float(tables["group_counts"].sum())
-    expect(slates == len(tables["slate_rewards"]), f"group_counts of {len(tables['slate_rewards'])} slates", slates)
+    counted_slates, number = float(tables["group_counts"].sum()), len(tables["slate_rewards"])
+    expect(counted_slates == number, f"group_counts of {number} slates", counted_slates)
     expect(bool((tables["group_counts"] > 0).all()), "group_counts above 0", "0 or less")

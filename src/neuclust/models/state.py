@@ -13,6 +13,7 @@ from neuclust.kernels.monotone import MonotoneNetwork
 from neuclust.kernels.network import Network
 
 Shape = tuple[int, ...]
+State = Mapping[str, Tensor]
 
 
 def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -51,9 +52,7 @@ def numbered_shapes(name: str, shapes: Iterable[Shape]) -> Iterator[tuple[str, S
     return ((f"{name}.{i}", shape) for i, shape in enumerate(shapes))
 
 
-def take_rows(
-    state: Mapping[str, Tensor], name: str, row: Shape, dtype: torch.dtype = torch.float64, nan: bool = False
-) -> Tensor:
+def take_rows(state: State, name: str, row: Shape, dtype: torch.dtype = torch.float64, nan: bool = False) -> Tensor:
     """A copy of a saved table: any number of rows of this shape."""
     found = state.get(name)
     rows = len(found) if found is not None and found.ndim else 0

@@ -1,6 +1,5 @@
 """Thompson sampling on a net's last hidden layer."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from torch import Tensor
@@ -9,6 +8,7 @@ from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.models.bayes_linear import BayesLinearConfig, NetRegression
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
+from neuclust.models.state import load_saved_state, saved_state
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.plays import Played, Plays
 from neuclust.randomness import stream
@@ -41,16 +41,19 @@ class NetLearnerConfig:
 class NetLearner:
     """Thompson sampling: w̃ᵀx, w̃ ~ N(m, spread²Λ⁻¹) drawn once per round, x = [1, φ(z; θ)]."""
 
+    saved = ("net", "posterior")
+
     def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
         self.spread, self.seed, self.purpose = config.spread, seed, purpose
         self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
+        self.net, self.posterior = self.regression.net, self.regression.posterior
 
     def means(self, features: Features) -> Tensor:
-        return self.regression.posterior.means(self.regression.features(features.inputs))
+        return self.posterior.means(self.regression.features(features.inputs))
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
-        x, belief = self.regression.features(features.inputs), self.regression.posterior
-        return x @ belief.draw(stream(self.seed, f"{self.purpose} draw", t), self.spread), belief.means(x)
+        x, rng = self.regression.features(features.inputs), stream(self.seed, f"{self.purpose} draw", t)
+        return x @ self.posterior.draw(rng, self.spread), self.posterior.means(x)
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
@@ -58,10 +61,6 @@ class NetLearner:
     @property
     def failures(self) -> int:
         """Trainings that ended in NaN or in a net without a live unit."""
-        return self.regression.net.failures
+        return self.net.failures
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return self.regression.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.regression.load_state_dict(state)
+    state_dict, load_state_dict = saved_state, load_saved_state
