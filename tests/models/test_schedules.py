@@ -18,7 +18,7 @@ AFTER_1000_ROUNDS = Progress(observations=5000, logdet=0.0, ridge=1.0, width=20,
 
 def test_constant_is_constant() -> None:
     assert exploration(ScheduleConfig(gamma=0.7), AFTER_1000_ROUNDS) == 0.7
-    assert exploration(ScheduleConfig(gamma=0.7), replace(AFTER_1000_ROUNDS, observations=0, t=0)) == 0.7
+    assert exploration(ScheduleConfig(gamma=0.7), replace(AFTER_1000_ROUNDS, observations=0)) == 0.7
 
 
 @pytest.mark.parametrize("logdet", [0.0, 12.5])
@@ -55,7 +55,7 @@ def test_theory_is_equation_8_written_out() -> None:
 @pytest.mark.parametrize("kind", ["det", "theory"])
 def test_gamma_zero_has_no_term_that_depends_on_the_round(kind: Any) -> None:
     config = ScheduleConfig(kind, noise=0.5, confidence=0.1, norm_bound=1.5)
-    start = replace(AFTER_1000_ROUNDS, t=0, observations=0, ridge=2.0)
+    start = replace(AFTER_1000_ROUNDS, observations=0, ridge=2.0)
     assert exploration(config, start) == pytest.approx(0.5 * math.sqrt(-2 * math.log(0.1)) + math.sqrt(2) * 1.5)
 
 

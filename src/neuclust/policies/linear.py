@@ -248,7 +248,7 @@ class ArmwiseLinUCB:
         longest = float(torch.linalg.vector_norm(x, dim=1).max()) if len(x) else 0.0
         if not longest <= LONGEST:
             name = "linucb-hybrid" if self.config.shared else self.name
-            got = f"got {longest:.3g}·√ridge; use encoder.kind=scale with encoder.rho=none, or raise ridge"
+            got = f"got {longest:.3g}·√ridge; scale the features (encoder.kind=scale, rho=none does) or raise ridge"
             raise DataError(f"{name}: expected contexts of length at most {LONGEST:g}·√ridge, {got}")
         return x
 
