@@ -13,10 +13,8 @@ LONGEST = 1e6  # of a context: I − BᵀB of longer ones is made of rounding
 
 class ArmwiseRidge:
     """A_i = I + X_iᵀX_i and θ_i = A_i⁻¹ X_iᵀ r_i for contexts X_i (n_i, d) of arm i; A_i = I where never played.
-
     A_i⁻¹ = I − B_iᵀB_i with B_i = L_i⁻¹X_i, L_iL_iᵀ = I + X_iX_iᵀ. A play appends one row A_i⁻¹x/√(1 + xᵀA_i⁻¹x) to
-    B_i, in one table for all arms: a query costs one pass over the plays so far, never over d × d matrices.
-    """
+    B_i, in one table for all arms: a query costs one pass over the plays so far, never over d × d matrices."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim

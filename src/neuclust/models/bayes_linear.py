@@ -159,16 +159,13 @@ class BayesLinear:
         gram, moment = take(state, "gram", self.data.gram), take(state, "moment", self.data.moment)
         prior, noise = take(state, "prior", self.prior), take_number(state, "noise")
         expect(noise > 0 and bool((prior > 0).all()), "noise and prior above 0", "0 or less")
-        data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
+        self.data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
         self.reweight(prior, noise)
-        self.data = data
 
 
 class NetRegression:
     """The posterior N(m, Λ⁻¹) of rewards as a linear function of x = [1, φ(z; θ)] (Riquelme, Tucker and Snoek, 2018).
-
-    Between trainings of θ new observations are added; a training changes the features of all, and it is rebuilt.
-    """
+    Between trainings of θ new observations are added; a training changes the features of all, and it is rebuilt."""
 
     saved = ("net", "posterior")
 

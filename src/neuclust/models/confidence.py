@@ -23,11 +23,9 @@ _BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
 @checked(ridge=POSITIVE, refresh=AT_LEAST_ONE)
 class ConfidenceConfig:
     """Which covariance, in which form; `per_width` divides gradients by √m as the paper does.
-
     Results are the same for every `solver` (auto: primal up to 2,048 parameters, dual above), `regions` (auto: where
     fewer gradients are formed than there are distinct contexts) and `pruning` of widths that cannot matter
-    (kernels/pruning.py; auto: where that is less work, docs/decisions/0012-selection-cost.md).
-    """
+    (kernels/pruning.py; auto: where that is less work, docs/decisions/0012-selection-cost.md)."""
 
     form: Literal["full", "diagonal", "last-layer"] = "full"
     solver: Literal["auto", "primal", "dual"] = "auto"

@@ -19,10 +19,8 @@ from neuclust.models.state import take_scale
 @checked(rho=POSITIVE)
 class EncoderConfig:
     """`raw` z; `scale` z/ρ; `unit` z/‖z‖; `lift` [z/ρ, √(1 − ‖z‖²/ρ²)]; `duplicate` adds [φ, φ]/√2.
-
     rho None: ρ = largest profile norm × largest |query entry| of the first round where that is not 0, so that ‖z‖ ≤ ρ
-    (the paper's Assumption 4) and magnitudes stay.
-    """
+    (the paper's Assumption 4) and magnitudes stay."""
 
     kind: Literal["raw", "scale", "unit", "lift"] = "scale"
     rho: float | None = 5.0
@@ -105,9 +103,7 @@ def active_contexts(round: Round, positions: Tensor | None = None) -> Tensor:
 
 def distinct(encoder: Encoder, round: Round) -> tuple[Tensor, Tensor, Tensor]:
     """Distinct contexts encoded (u, q'), the numbers of their columns (q',) and the row of every arm (n,).
-
-    Equal contexts are computed once, so that their scores are exactly equal and ties stay ties.
-    """
+    Equal contexts are computed once, so that their scores are exactly equal and ties stay ties."""
     contexts = active_contexts(round)
     first, group = group_rows(contexts)
     return (*encoder.encode(contexts[first], round.active, encoder.scale_of(round)), group)

@@ -27,9 +27,7 @@ from neuclust.randomness import stream
 @checked()
 class NetInputConfig:
     """What the net reads of a context z: [φ(z), Σa, constant], without the constant where it is 0.
-
-    Σa is the mean of z's non-zero entries where the round has a query (a = z/‖z‖₀), the sum of z otherwise.
-    """
+    Σa is the mean of z's non-zero entries where the round has a query (a = z/‖z‖₀), the sum of z otherwise."""
 
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig("raw"))
     pooled: bool = True
@@ -43,10 +41,8 @@ class NetInputConfig:
 )  # fmt: skip
 class AdamConfig:
     """`steps` steps of Adam on minibatches of `batch_size` observations (None: all) of mean squared error + decay ‖θ‖².
-
     `dropout` leaves each last hidden unit out with this chance, one mask per step. start `warm` continues from the
-    present weights, `restart` from the initial ones; moments are fresh.
-    """
+    present weights, `restart` from the initial ones; moments are fresh."""
 
     rate: float = 3e-3
     steps: int = 200
@@ -100,9 +96,7 @@ def fit_network(
     net: Network, data: tuple[Tensor, Tensor, Tensor], config: AdamConfig, rng: np.random.Generator, head: bool = True
 ) -> Network:
     """`net` after training on data = (x, target, counts): rows x (u, d') seen counts (u,) times with mean target (u,).
-
-    A minibatch draws rows in proportion to their counts. Training that ends in NaN returns `net` itself.
-    """
+    A minibatch draws rows in proportion to their counts. Training that ends in NaN returns `net` itself."""
     x, target, counts = data
     rows, y = augment(net, x).numpy().astype(np.float32), target.numpy().astype(np.float32)
     masks = dropout_masks(config.dropout, config.steps, net.weights[-1].shape[1] - net.bias, rng)
@@ -139,8 +133,7 @@ class NetInputs:
     def __init__(self, config: NetInputConfig, dim: int) -> None:
         self.config = config
         self.encoder = Encoder(config.encoder, dim, even=False)
-        self.extra = int(config.pooled) + int(config.constant != 0)
-        self.dim = self.encoder.dim + self.extra
+        self.dim = self.encoder.dim + int(config.pooled) + int(config.constant != 0)
 
     def distinct(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
         """Distinct contexts encoded (u, q'), the numbers of their columns (q',), every arm's row (n,)."""
@@ -226,9 +219,7 @@ class FeatureNet:
 
     def train(self, history: History, t: int, head: Tensor | None = None) -> bool:
         """Fit to all rewards observed if due after the t-th update; returns whether it was.
-
-        A `head` (m,) is used as the output layer, and only the layers below are trained.
-        """
+        A `head` (m,) is used as the output layer, and only the layers below are trained."""
         if not self.config.retrain.due(t) or history.observations == 0 or self.config.adam.steps == 0:
             return False
         start = self.initial if self.config.adam.start == "restart" else self.net

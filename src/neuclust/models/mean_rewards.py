@@ -50,9 +50,7 @@ class KeyedMeans:
 
 class ContextTree:
     """Cells by number, 0 the whole cube; the children of a cell have successive numbers.
-
-    A split halves the longest side, the lowest axis among equals: at depth h axis h mod D, of length 2^{−⌊h/D⌋}.
-    """
+    A split halves the longest side, the lowest axis among equals: at depth h axis h mod D, of length 2^{−⌊h/D⌋}."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim

@@ -18,9 +18,7 @@ _FACTORS = ("noise", "norm_bound", "c_1", "c_gamma_1", "c_gamma_2", "c_gamma_3")
 @checked(gamma=NON_NEGATIVE, confidence=(POSITIVE[0], BELOW_ONE), **dict.fromkeys(_FACTORS, NON_NEGATIVE))
 class ScheduleConfig:
     """`constant` γ; `det`, from the log-determinant; `theory`, Eq. 8 with all its Γ terms.
-
-    `noise` is ζ (½ for 0/1 rewards), `confidence` Δ, `norm_bound` S; the `c_*` are Eq. 8's constants.
-    """
+    `noise` is ζ (½ for 0/1 rewards), `confidence` Δ, `norm_bound` S; the `c_*` are Eq. 8's constants."""
 
     kind: Literal["constant", "det", "theory"] = "constant"
     gamma: float = 1.0

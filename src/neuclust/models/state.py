@@ -110,9 +110,7 @@ def check_indices(name: str, index: Tensor, size: int) -> None:
 
 def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, Shape]]) -> None:
     """Refuse a state without tensors of these names and shapes.
-
-    Checked before a policy is made: a damaged manifest may ask for more memory than any machine has.
-    """
+    Checked before a policy is made: a damaged manifest may ask for more memory than any machine has."""
     for name, shape in shapes:
         found = tuple(state[name].shape) if name in state else "nothing"
         expect(found == shape, f"{name} of shape {shape}", found)
@@ -120,10 +118,8 @@ def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, Shape]
 
 def saved_state(part: Any) -> dict[str, Tensor]:
     """The state of a model or policy made of the attributes named in its `saved`.
-
     Whole numbers and tensors stand under their own name, entries of a part with a state under the part's name, weights
-    of `net` as `weight.0`, …, and `rho` is the scale of the `encoder`. A part that is None has no entries.
-    """
+    of `net` as `weight.0`, …, and `rho` is the scale of the `encoder`. A part that is None has no entries."""
     state: dict[str, Tensor] = {}
     for name in part.saved:
         value = part.encoder.saved_rho() if name == "rho" else getattr(part, name)

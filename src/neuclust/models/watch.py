@@ -14,11 +14,9 @@ TINY = 1e-3
 
 class LearningWatch:
     """Warnings about one policy's rewards and trainings; nothing of it is learned or saved.
-
     The models start at 0 and explore by bonuses of the size of rewards from 0 to 1: far smaller rewards are lost in
     them, negative ones make untried arms look best, and nets may not fit huge ones. A policy calls `speak` as the last
-    line of its `update`, so that a warning turned into an error leaves the slate learned.
-    """
+    line of its `update`, so that a warning turned into an error leaves the slate learned."""
 
     def __init__(self, who: str) -> None:
         self._who = who

@@ -33,10 +33,8 @@ from neuclust.slates.ties import tie_rank
 @checked(explore=NON_NEGATIVE)
 class AcrossConfig:
     """NeUClust's parts, how slates are assembled, and what every slate must keep to.
-
     F reads v (`slate.input` optimistic) or f (mean, as in the paper). `explore` > 0 gives one slot per round to the
-    best arm of the least played cluster, if that was played fewer than explore·log(1 + updates) times.
-    """
+    best arm of the least played cluster, if that was played fewer than explore·log(1 + updates) times."""
 
     arms: ArmModelConfig = field(default_factory=ArmModelConfig)
     clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
@@ -57,9 +55,7 @@ class AcrossConfig:
 
 class NeUClustAcross:
     """S_t = argmax_S Σ_{i ∈ S} v_i + ωK·F(r_S) + δ·D(S), over all clusters; `known` is as for NeUClust.
-
-    `categories` = (arm ids, labels) are what `at_most` and the diversity weight count instead of clusters.
-    """
+    `categories` = (arm ids, labels) are what `at_most` and the diversity weight count instead of clusters."""
 
     name = "neuclust-across"
     save = save_policy

@@ -114,9 +114,7 @@ class LinearSamplingConfig:
 
 class LinearTS:
     """S_t = top K of x_iᵀθ̃, θ̃ ~ N(θ̂, ν²V⁻¹), θ̂ = V⁻¹b; V += Σ_S xxᵀ, b += Σ_S r x.
-
-    A slate's `bonuses` are ν√(xᵀV⁻¹x), the spread of a sample, not the draw.
-    """
+    A slate's `bonuses` are ν√(xᵀV⁻¹x), the spread of a sample, not the draw."""
 
     name = "lin-ts"
     save = save_policy
@@ -185,11 +183,9 @@ class ArmwiseLinearConfig:
 
 class ArmwiseLinUCB:
     """u_i = mean + α√s of every arm's own model; S_t = top K.
-
     Disjoint: mean = xᵀθ_i, s = xᵀA_i⁻¹x, A_i = I + X_iᵀX_i, θ_i = A_i⁻¹X_iᵀr_i; never played: 0 and ‖x‖². Hybrid with
     the context as the shared feature: with y = A_i⁻¹x, the published update is A_0 = I + Σ BᵀB, β = A_0⁻¹ Σ_i θ_i
-    (models/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy. A ridge λ is the context divided by √λ.
-    """
+    (models/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy. A ridge λ is the context divided by √λ."""
 
     name = "linucb-disjoint"
     save = save_policy

@@ -37,11 +37,9 @@ from neuclust.slates.ties import tie_rank
 @checked()
 class NeUClustConfig:
     """NeUClust; with a `tracker` the online variant.
-
     The paper's b_c are the top K by v (`rank_by` optimistic), the authors' code takes f (mean). `covariance` slate adds
     the gradients of the played arms once per round (the paper); scan adds those of the best cluster so far after every
-    cluster (the authors' code), which needs a diagonal covariance.
-    """
+    cluster (the authors' code), which needs a diagonal covariance."""
 
     arms: ArmModelConfig = field(default_factory=ArmModelConfig)
     clustering: ClusteringConfig = field(default_factory=ClusteringConfig)

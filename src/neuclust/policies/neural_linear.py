@@ -40,10 +40,8 @@ class NeuralLinearConfig:
 
 class NeuralLinear:
     """S_t = top K of w̃ᵀx_i (ts), w̃ ~ N(m, ν²Λ⁻¹), or of mᵀx_i + ν√(x_iᵀΛ⁻¹x_i) (ucb), x = [1, φ(z; θ)].
-
     Λ and m are the posterior of a linear regression of all rewards on x, rebuilt after every training of θ. One draw
-    serves all arms of a round. A slate's `bonuses` are ν√(xᵀΛ⁻¹x), not the draw.
-    """
+    serves all arms of a round. A slate's `bonuses` are ν√(xᵀΛ⁻¹x), not the draw."""
 
     name = "neural-linear"
     save = save_policy
@@ -94,10 +92,8 @@ class NeuralLinear:
 @checked(ridge=POSITIVE, alpha=NON_NEGATIVE)
 class NeuralLinUCBConfig:
     """A_0 = ridge·I; α multiplies the width; w is trained every H = `net.retrain.every` rounds.
-
     head `bandit` fits the hidden layers alone, below the present θ̂ (the paper keeps the θ̂ of every past round);
-    `own` also fits an output layer, which is not used otherwise.
-    """
+    `own` also fits an output layer, which is not used otherwise."""
 
     net: FeatureNetConfig = field(default_factory=lambda: FeatureNetConfig(retrain=RetrainConfig.always(10)))
     alpha: float = 0.3
@@ -114,9 +110,7 @@ class NeuralLinUCBConfig:
 
 class NeuralLinUCB:
     """S_t = top K of θ̂ᵀφ(x_i; w) + α√(φᵀA⁻¹φ), θ̂ = A⁻¹b; A += Σ_S φφᵀ, b += Σ_S r φ, w trained every H rounds.
-
-    φ is the last hidden layer. A and b keep the features of the time of play; NeuralLinear rebuilds them.
-    """
+    φ is the last hidden layer. A and b keep the features of the time of play; NeuralLinear rebuilds them."""
 
     name = "neural-linucb"
     save = save_policy

@@ -26,11 +26,6 @@ from neuclust.slates.slate_model import SlateModel, SlateModelConfig, SlateNet, 
 from neuclust.slates.ties import tie_rank
 
 
-def _arm_net() -> FeatureNetConfig:
-    """Trained from the first round on: nothing else here learns."""
-    return FeatureNetConfig(retrain=RetrainConfig(first_every=1))
-
-
 def _monotone_slates() -> SlateModelConfig:
     return SlateModelConfig(train_input="realised", training=TrainingConfig(train_every=10))
 
@@ -39,12 +34,10 @@ def _monotone_slates() -> SlateModelConfig:
 @checked(epsilon=NON_NEGATIVE)
 class NeuralMABConfig:
     """`net` is f_A; f_B is `monotone` (`slate`), `plain` (`slate_net`), or `none`: the top K by quality.
-
     `shortcut`: the greedy slate of a monotone f_B is the top K by quality, without evaluating f_B. `epsilon` is c in
-    ε_t = min(1, c/t), the chance of a slate at random. With `net.adam.dropout` one mask per round is used to select.
-    """
+    ε_t = min(1, c/t), the chance of a slate at random. With `net.adam.dropout` one mask per round is used to select."""
 
-    net: FeatureNetConfig = field(default_factory=_arm_net)
+    net: FeatureNetConfig = field(default_factory=lambda: FeatureNetConfig(retrain=RetrainConfig(first_every=1)))
     slate_kind: Literal["monotone", "plain", "none"] = "monotone"
     slate: SlateModelConfig = field(default_factory=_monotone_slates)
     slate_net: SlateNetConfig = field(default_factory=SlateNetConfig)
@@ -61,9 +54,7 @@ class NeuralMABConfig:
 
 class NeuralMAB:
     """S = ∅; K times i* = argmax_{i ∉ S} f_B(s(S ∪ {i})) − f_B(s(S)), S ← S ∪ {i*}, s(S) = sorted q̂_S, zero-padded.
-
-    q̂_i = f_A(x_i). Ties go to the larger q̂, then the smaller arm id.
-    """
+    q̂_i = f_A(x_i). Ties go to the larger q̂, then the smaller arm id."""
 
     name = "neural-mab"
     save = save_policy

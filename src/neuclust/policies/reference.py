@@ -68,9 +68,7 @@ class Oracle:
 
 class Static:
     """The K offered arms with the largest average true mean: one slate for all rounds that offer every arm.
-
-    `averages` = (arm ids (N,), average means (N,)). Arms that are not among them count as 0.
-    """
+    `averages` = (arm ids (N,), average means (N,)). Arms that are not among them count as 0."""
 
     name = "static"
     save = save_policy

@@ -61,9 +61,7 @@ class CountUCB:
 @checked(horizon=AT_LEAST_ONE, smoothness=POSITIVE)
 class CubeConfig:
     """`horizon` T sets the number of cubes, `smoothness` is the Hölder exponent; the encoder must fill [0, 1].
-
-    Contexts outside [0, 1] fall into the outermost cubes, or without `clip` (the authors' code) into further ones.
-    """
+    Contexts outside [0, 1] fall into the outermost cubes, or without `clip` (the authors' code) into further ones."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     horizon: int = 1000
@@ -84,11 +82,9 @@ def plays_wanted(t: int, smoothness: float, dim: int) -> float:
 
 class CubeBandit:
     """K arms of under-explored cubes at random while there are K of them, otherwise the best cubes' arms.
-
     With fewer than K under-explored arms all of them are played and the top arms by mean fill the rest, the greedy
     oracle for any symmetric, monotone slate reward. The h_T^D cubes are named by a 64-bit hash Σ_j c_j w_j of their
-    coordinates c, to which columns of 0 add nothing.
-    """
+    coordinates c, to which columns of 0 add nothing."""
 
     name = "cc-mab"
     save = save_policy
@@ -144,9 +140,7 @@ _CHILDREN = 2  # N_c
 @checked(horizon=AT_LEAST_ONE, v1=POSITIVE, v2=POSITIVE, rho=POSITIVE)
 class AdaptiveCellConfig:
     """A cell of depth h has a diameter of at most v1·ρ^h and holds a ball of radius v2·ρ^h.
-
-    None: what halving the longest side of [0, 1]^D gives, ρ = 2^{−1/D}, v1 = 2√D, v2 = ¼. Arms of one cell tie.
-    """
+    None: what halving the longest side of [0, 1]^D gives, ρ = 2^{−1/D}, v1 = 2√D, v2 = ¼. Arms of one cell tie."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     horizon: int = 1000

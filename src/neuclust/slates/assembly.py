@@ -134,10 +134,8 @@ def _places(groups: Tensor) -> Tensor:
 
 def undominated(utility: SlateUtility, rules: Rules, clusters: Tensor, k: int) -> Tensor:
     """Free arms that fewer than K of their cluster and category beat in both v and r, by (−v, rank): (m,).
-
     Of K arms that beat another one, a slate that holds it lacks at least one; swapping the two lowers neither Σv nor F
-    and changes no count. With r = v these are the group's top K.
-    """
+    and changes no count. With r = v these are the group's top K."""
     free = _free(rules)
     order = free[sort_positions(utility.values[free], utility.rank[free])]
     pairs = torch.stack([clusters[order], rules.categories[order]], 1)

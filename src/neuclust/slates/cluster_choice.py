@@ -191,9 +191,7 @@ class _Looked:
 
 def separation(looked: _Looked, references: _References) -> tuple[float, float]:
     """max_k (s_k − m_k) against the kind of reference it beats least, and what that kind may reach by chance.
-
-    m_k is the mean silhouette of the references; their own rises are above the mean of the others.
-    """
+    m_k is the mean silhouette of the references; their own rises are above the mean of the others."""
     if not references.counts:
         return 0.0, LEAST_RISE
     found = np.array([looked.silhouette(count) for count in references.counts])
@@ -286,9 +284,7 @@ def _along_axes(points: Points, drawn: Points) -> Points:
 
 def _by_elbow(rows: Sequence[CountRow]) -> int:
     """The sharpest bend of log W_k: the largest ratio of the fall to k to the fall beyond it.
-
-    A tenth of the mean fall joins both, so that the ratio of two small falls says nothing.
-    """
+    A tenth of the mean fall joins both, so that the ratio of two small falls says nothing."""
     logs = np.log(np.maximum([row.squares for row in rows], 1e-12 * max(rows[0].squares, 1e-300)))
     if len(logs) < 3:
         return rows[-1].count

@@ -67,10 +67,8 @@ class Clusterer(Protocol):
 
 class ClusterMap:
     """The cluster of every arm: settled by the first update offline, refitted to tracked profiles online.
-
     Offline, all arms of `catalogue` = (arm ids, profiles), or else of the first round, are clustered; others join the
-    nearest centroid. `config` has a seed (`ClusteringConfig.seeded`); `dim` None: not known.
-    """
+    nearest centroid. `config` has a seed (`ClusteringConfig.seeded`); `dim` None: not known."""
 
     def __init__(
         self, config: ClusteringConfig, slate_size: int, clusterer: Clusterer | None = None,

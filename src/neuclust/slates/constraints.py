@@ -20,9 +20,7 @@ from neuclust.errors import ConfigError, DataError
 @checked(at_most=AT_LEAST_ONE, diversity_weight=NON_NEGATIVE)
 class Constraints:
     """Required and excluded arm ids, `at_most` arms per category (None: any), and δ of δ·D(S) (`slates.assembly`).
-
-    `categories` (n,) are whole numbers, one per arm of the round; None: the policy's own categories or its clusters.
-    """
+    `categories` (n,) are whole numbers, one per arm of the round; None: the policy's own categories or its clusters."""
 
     required: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
@@ -59,10 +57,8 @@ def rules(
     constraints: Constraints, round: Round, categories: Tensor, strict: bool, eligible: Tensor | None = None
 ) -> Rules:
     """The constraints on this round's arms, refused where no slate satisfies them.
-
     `categories` (n,) are used where the constraints have none; `eligible` (n,) are the arms that may be chosen besides
-    required ones. `strict` refuses ids that are not offered; otherwise they are left out.
-    """
+    required ones. `strict` refuses ids that are not offered; otherwise they are left out."""
     own = constraints.categories
     categories = categories if own is None else _checked(own, round)
     required = _positions("required", constraints.required, round, strict)

@@ -42,10 +42,8 @@ def _ordered(positions: Tensor, scores: Tensor, rank: Tensor) -> Tensor:
 @dataclass(frozen=True, slots=True)
 class Partition:
     """A round's arms in clusters that can all fill a slate.
-
     `table` (C, largest) lists members, −1 padded; `kept` are the positions that `labels` and `table` count from
-    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`).
-    """
+    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`)."""
 
     labels: Tensor
     table: Tensor

@@ -80,9 +80,7 @@ class SlateModel:
 
     def score(self, values: Tensor, means: Tensor) -> Tensor:
         """V = Σv + ωK·F (or its average per arm) of slates with these v and f, (C, K) each: (C,).
-
-        Non-decreasing in every entry. F reads f, or v where `input` is optimistic.
-        """
+        Non-decreasing in every entry. F reads f, or v where `input` is optimistic."""
         source = values if self.config.input == "optimistic" else means
         return monotone.slate_scores(values, self.value(source), self.config.weight, self.config.score == "mean")
 

@@ -42,10 +42,8 @@ class EnsembleConfig:
 
 class Ensemble:
     """Evidence L_m = prior_m + Σ log-likelihood of each slate's rewards under learner m, predicted one step ahead.
-
     Weights start at v_0 ∝ exp(prior) and follow fixed share, v ← (1 − α_t) v' + α_t v_0, v' ∝ v exp(log-likelihood),
-    α_t = min(½, switching/t): with α = 0 they are the posterior over models, ∝ exp(L).
-    """
+    α_t = min(½, switching/t): with α = 0 they are the posterior over models, ∝ exp(L)."""
 
     def __init__(
         self, config: EnsembleConfig, blocks: FeatureBlocks, slate_size: int, seed: int = 0, generation: int = 0
@@ -92,9 +90,7 @@ class Ensemble:
 
     def update(self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None) -> None:
         """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them.
-
-        `uniform` (k,) marks arms drawn uniformly at random.
-        """
+        `uniform` (k,) marks arms drawn uniformly at random."""
         features = self.blocks.read(z)
         chances = torch.stack([learner.means(features) for learner in self.learners.values()])
         chances = chances.clamp(CERTAIN, 1 - CERTAIN)

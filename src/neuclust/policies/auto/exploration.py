@@ -73,9 +73,7 @@ def explored_arms(
 
 def optimistic_arms(cache: ScoreCache, filled: Tensor, rank: Tensor, slots: int, penalty: float) -> Tensor:
     """The `slots` arms outside `filled` of the largest max_m [min(1, score_m) − penalty · lost evidence_m], (slots,).
-
-    A learner that scores arms higher than the leader does is never refuted unless they are played.
-    """
+    A learner that scores arms higher than the leader does is never refuted unless they are played."""
     best = torch.full(cache.group.shape, -torch.inf, dtype=torch.float64)
     losses = dict(zip(cache.ensemble.learners, (penalty * cache.ensemble.lost_evidence).tolist(), strict=True))
     for name in sorted(losses, key=lambda name: losses[name]):

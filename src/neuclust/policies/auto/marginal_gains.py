@@ -57,10 +57,8 @@ def group_features(labels: Tensor, rewards: Tensor) -> Tensor:
 
 def non_increasing_fit(gram: Floats, moments: Floats) -> tuple[Floats, int]:
     """argmin βᵀGβ − 2βᵀm over non-increasing β (m,) >= 0, and its number of distinct positive values.
-
     β_j = Σ_{i>=j} d_i turns the constraints into d >= 0 (non-negative least squares). Directions without data are left
-    out of the root of G, where rounding would give them weight.
-    """
+    out of the root of G, where rounding would give them weight."""
     sums = np.triu(np.ones_like(gram))
     sizes, axes = np.linalg.eigh(sums.T @ gram @ sums)
     seen = sizes > NEGLIGIBLE * max(float(sizes[-1]), 0.0)
@@ -88,10 +86,8 @@ class Fit:
 
 def evidence_gain(groups: Fit, one_group: Fit, count: Fit, slates: int, floor: float) -> float:
     """Log evidence of "groups" minus that of the better of the others, in nats.
-
     "count" is charged for no more parameters than "groups": where counts decide and labels hardly differ, a few gains
-    would otherwise be cheaper than K + 1 cells.
-    """
+    would otherwise be cheaper than K + 1 cells."""
     table = Fit(count.squares, min(count.parameters, groups.parameters))
     best = max(one_group.log_evidence(slates, floor), table.log_evidence(slates, floor))
     return groups.log_evidence(slates, floor) - best
@@ -129,9 +125,7 @@ class MarginalGains:
     @property
     def steps(self) -> Tensor | None:
         """What the 1st, 2nd, … rewarded arm of a group adds, (K,), non-increasing from 1; None: play the top K.
-
-        Steps without data equal the last one with data, their upper bound, and so are tried (optimism).
-        """
+        Steps without data equal the last one with data, their upper bound, and so are tried (optimism)."""
         if not self._fresh:
             self._steps, self._fresh = self._estimate(), True
         return None if self._steps is None else self._steps.clone()
@@ -174,11 +168,9 @@ class MarginalGains:
 
 def assemble_groups(means: Tensor, labels: Tensor, steps: Tensor, rank: Tensor, k: int) -> Tensor:
     """Positions (k,) of the slate with the largest expected Σ_groups w(j_g), w of non-increasing steps >= 0.
-
     n independent arms with means, labels and rank (n,), steps (>= k,). Greedy is exact: adding an arm to a group with
     H rewarded arms so far gains μ E steps[H]; the best arms of a group are those of the largest means, in that order
-    their gains never rise, and groups are independent. Equal gains go to the smaller rank.
-    """
+    their gains never rise, and groups are independent. Equal gains go to the smaller rank."""
     values, ranks = means.detach().cpu().double().clamp(0.0, 1.0).numpy(), rank.cpu().numpy()
     order = np.lexsort((ranks, -values, labels.cpu().numpy()))
     sorted_labels = labels.cpu().numpy()[order]

@@ -178,9 +178,7 @@ class Auto:
 
     def _validate_change(self, ensemble: Ensemble, slates: int) -> None:
         """Restart from the latest slates if an ensemble fitted on them alone predicts their later half better.
-
-        An alarm may also come from a misspecified ensemble, whose data would be lost for nothing.
-        """
+        An alarm may also come from a misspecified ensemble, whose data would be lost for nothing."""
         fresh = ensembles.refit_on_recent(ensemble, slates, self.seed, self.restarts + 1)
         later = max(1, slates // 2)
         gain = fresh.recent_log_likelihood(later) - ensemble.recent_log_likelihood(later)

@@ -42,10 +42,8 @@ BETA_1, BETA_2 = 0.9, 0.999
 )  # fmt: skip
 class IndexConfig:
     """`directions` R, `frequencies` D, and the number of `members` averaged, plus `bonus` standard deviations of them.
-
     P takes `steps` steps of size `rate` whenever the number of slates has grown by the factor `growth`, first after
-    `first` slates. `reach` is the prior standard deviation of the entries of P.
-    """
+    `first` slates. `reach` is the prior standard deviation of the entries of P."""
 
     directions: int = 3
     frequencies: int = 64
@@ -157,10 +155,8 @@ class IndexModel:
 
 class IndexRegression:
     """Score: mean over the members + `bonus` standard deviations between them.
-
     When the number of slates has doubled, candidates are optimised too, one from a random start and one for each of
-    `LENGTHS` from the gradient directions of a quadratic regression; the members of the largest posterior stay.
-    """
+    `LENGTHS` from the gradient directions of a quadratic regression; the members of the largest posterior stay."""
 
     def __init__(
         self, config: IndexConfig, regression: BlockRegressionConfig, blocks: FeatureBlocks, seed: int, purpose: str
@@ -247,10 +243,8 @@ def index_shapes(config: IndexConfig, blocks: FeatureBlocks) -> Iterator[tuple[s
 
 def gradient_directions(weights: Tensor, data: Observed, count: int) -> Tensor:
     """Directions a quadratic function varies along: weights of `QuadraticFeatures` (p,) -> (d, count).
-
     Leading eigenvectors of the mean outer product of its gradients at the contexts played (Samarov, 1993), each as long
-    as the root of its eigenvalue's ratio to the first; directions beyond d are 0.
-    """
+    as the root of its eigenvalue's ratio to the first; directions beyond d are 0."""
     d = data.x.shape[1]
     upper = weights.new_zeros(d, d)
     upper[tuple(torch.triu_indices(d, d))] = weights[1 + d :]
