@@ -174,7 +174,7 @@ class Thawed(Tamer):
 @pytest.mark.parametrize(
     ("name", "policy", "options", "says"),
     [
-        ("linucb", Tamer, {}, "'linucb' is the name of neuclust.policies.linear:SharedLinUCB already"),
+        ("linucb", Tamer, {}, "'linucb' names neuclust.policies.linear:SharedLinUCB already"),
         ("a name", Tamer, {}, "letters, digits"),
         ("a.b", Tamer, {}, "letters, digits"),
         ("mute", Speechless, {}, "without select, update, state_dict, load_state_dict, save"),
@@ -182,7 +182,7 @@ class Thawed(Tamer):
         ("tame", print, {}, "policy class"),
         ("tame", Tamer, {"presets": {"odd": 3}}, "presets of TamerConfig, got 3 as 'odd'"),
         ("tame", Tamer, {"needs": ("meens",)}, "no part 'meens' of a problem; did you mean means"),
-        ("uniform-2", type("Other", (Tamer,), {"name": "uniform"}), {}, "`name` no other policy has"),
+        ("uniform-2", type("Other", (Tamer,), {"name": "uniform"}), {}, "`name` of its own"),
     ],
 )
 def test_refusals(name: str, policy: Any, options: dict[str, Any], says: str) -> None:

@@ -1,34 +1,23 @@
-"""neuclust: choose K of many, again and again, and learn from what happens.
-
-The names below load what they need when they are first used, so that `import neuclust` is quick.
-"""
+"""neuclust: combinatorial bandits. The names below import their modules when they are first used."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neuclust.data.dataset import load_dataset
-    from neuclust.environments.catalogue import build_environment, register_environment
-    from neuclust.environments.profiles import profile_environment
-    from neuclust.experiment.engines.engine import play
-    from neuclust.experiment.problem import Problem
-    from neuclust.experiment.tasks import tasks
-    from neuclust.registry import build_policy, register_policy
-    from neuclust.registry import load_policy as load
+    from neuclust.data.dataset import load_dataset as load_dataset
+    from neuclust.environments.catalogue import build_environment as build_environment
+    from neuclust.environments.catalogue import register_environment as register_environment
+    from neuclust.environments.profiles import profile_environment as profile_environment
+    from neuclust.experiment.engines.engine import play as play
+    from neuclust.experiment.problem import Problem as Problem
+    from neuclust.experiment.tasks import tasks as tasks
+    from neuclust.registry import build_policy as build_policy
+    from neuclust.registry import load_policy
+    from neuclust.registry import register_policy as register_policy
+
+    load = load_policy
 
 __version__ = "0.1.0"
-__all__ = [
-    "Problem",
-    "build_environment",
-    "build_policy",
-    "load",
-    "load_dataset",
-    "play",
-    "profile_environment",
-    "register_environment",
-    "register_policy",
-    "tasks",
-]
 
 _HOMES = {
     "Problem": ("neuclust.experiment.problem", "Problem"),
@@ -42,6 +31,7 @@ _HOMES = {
     "register_policy": ("neuclust.registry", "register_policy"),
     "tasks": ("neuclust.experiment.tasks", "tasks"),
 }
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,6 @@
-"""From whatever holds numbers to tensors: float64 for what is measured, int64 for what is counted or named.
+"""Casts tensors, arrays, lists and numbers to float64 (measurements) or int64 (counts and ids).
 
-A tensor that is right already is handed back as the same object, on its device. NumPy arrays and lists are copied, so
-that writing to them later changes nothing that was learned from.
+A tensor of the right type is returned as the same object; arrays and lists are copied, so later writes change nothing.
 """
 
 import operator
@@ -79,19 +78,14 @@ def _tensor(value: Any, name: str, device: torch.device | None) -> Tensor:
 def _array(value: Any, name: str) -> np.ndarray[Any, Any]:
     """A copy in a layout torch can read: read-only arrays and negative strides are neither."""
     if np.ma.is_masked(value):
-        raise DataError(
-            f"{name}: expected numbers, got an array with masked entries; fill them, unseen rewards with NaN"
-        )
+        raise DataError(f"{name}: expected numbers, got masked entries; fill them, unseen rewards with NaN")
+    given = f"got a {type(value).__name__}"
     try:
         array = np.array(value, order="C")
     except Exception:  # ragged lists, tensors on a device: NumPy has many ways to say so
-        raise DataError(f"{name}: expected an array of numbers, got {_described(value)}") from None
+        raise DataError(f"{name}: expected an array of numbers, {given}") from None
     if array.dtype.kind not in NUMERIC + "c":
-        raise DataError(f"{name}: expected numbers, got {_described(value)} of {array.dtype}; NaN is what was not seen")
+        raise DataError(f"{name}: expected numbers, {given} of {array.dtype}; NaN is what was not seen")
     known = np.complex128 if array.dtype.kind == "c" else np.float64
     plain = array.astype(array.dtype.newbyteorder("="), copy=False)
     return plain if plain.dtype.itemsize <= 8 else plain.astype(known)
-
-
-def _described(value: Any) -> str:
-    return f"a {type(value).__name__}"

@@ -1,7 +1,7 @@
 """Frozen configuration records: checked entries, changes by dotted name, and the way back from JSON.
 
-A record may have `RENAMED: ClassVar[Mapping[str, str]]`, earlier dotted name -> present one, of a setting or of a whole
-group. Both `with_setting` and `from_mapping` accept the earlier names, with a `RenamedWarning` once per process.
+`RENAMED: ClassVar[Mapping[str, str]]` of a record maps earlier dotted names of settings or groups to present ones;
+`with_setting` and `from_mapping` accept the earlier names, with a `RenamedWarning` once per process.
 """
 
 import functools
@@ -38,17 +38,13 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def check_entries(config: object) -> None:
-    """Refuse a word that is none of an entry's choices, and anything else that is not of the entry's kind: a fraction
-    where a whole number belongs, NaN or infinity, a word for a number. A record calls this when it is made."""
+    """Refuse entries that are not of their annotated type, or none of its literals; NaN and infinity are no numbers."""
     for name in _kinds(cast("Hashable", type(config))):
         _check_entry(type(config), name, getattr(config, name))
 
 
 def check_ranges(config: object, **ranges: Range) -> None:
-    """Refuse what `check_entries` refuses, and numbers outside their range, low <= value <= high; None is no number.
-
-    `check_ranges(self, ridge=POSITIVE, dropout=(0, 0.5))` in `__post_init__`, or the decorator `checked`.
-    """
+    """Refuse what `check_entries` refuses, and numbers outside their range, low <= value <= high; None is no number."""
     check_entries(config)
     for name, (low, high) in ranges.items():
         value = getattr(config, name)
@@ -140,8 +136,7 @@ MOST_LISTED = 12  # names in one sentence
 
 
 def resolve(config: object, name: str, owner: str = "") -> str:
-    """The full dotted name meant by `name`: itself, the only entry that ends in it, or what either was renamed to;
-    `owner` is the policy the settings belong to."""
+    """The full dotted name of `name`: itself, the only entry ending in it, or its present name; `owner`: a policy."""
     known = keys(config)
     if name in known:
         return name
@@ -158,7 +153,10 @@ def resolve(config: object, name: str, owner: str = "") -> str:
     members = [key for key in known if key.startswith(f"{name}.") or f".{name}." in key]
     if members:
         raise _refused(name, f"expected one setting, got a group of them; set one of its members: {_few(members)}")
-    raise _refused(name, f"no such setting; {_close_settings(name, known) or _listed(known, owner)}")
+    listed = f"known: {', '.join(known)}"
+    if len(known) > MOST_LISTED and owner:
+        listed = f"{owner} has {len(known)} settings: {_few(known)}"
+    raise _refused(name, f"no such setting; {_close_settings(name, known) or listed}")
 
 
 def _refused(name: str, message: str) -> ConfigError:
@@ -189,9 +187,8 @@ def _renamed(kind: type) -> Mapping[str, str]:
 
 @functools.cache  # once per process
 def _warn_renamed(old: str, new: str) -> None:
-    warnings.warn(
-        f"the setting {old} is now called {new}; the earlier name is accepted until 0.3", RenamedWarning, stacklevel=3
-    )
+    text = f"the setting {old} is now called {new}; the earlier name is accepted until 0.3"
+    warnings.warn(text, RenamedWarning, stacklevel=3)
 
 
 def _close_settings(name: str, known: Sequence[str]) -> str:
@@ -201,13 +198,6 @@ def _close_settings(name: str, known: Sequence[str]) -> str:
         last.setdefault(key.rsplit(".", 1)[-1], []).append(key)
     close = [key for each in close_names(name, [*known, *last]) for key in last.get(each, [each])]
     return f"did you mean {', '.join(dict.fromkeys(close))}?" if close else ""
-
-
-def _listed(known: Sequence[str], owner: str) -> str:
-    """All of them, or the first and their number where they are too many for a sentence."""
-    if len(known) <= MOST_LISTED or not owner:
-        return f"known: {', '.join(known)}"
-    return f"{owner} has {len(known)} settings: {_few(known)}"
 
 
 def with_setting(config: Config, name: str, text: str, owner: str = "") -> Config:
@@ -221,12 +211,11 @@ def _replaced(config: Any, path: str, text: str, name: str) -> Any:
     if rest:
         value = _replaced(getattr(config, head), rest, text, name)
     else:
-        value = _parse(text, get_type_hints(type(config))[head], name)
+        value = _parse(text, _kinds(cast("Hashable", type(config)))[head], name)
     return replace(config, **{head: value})
 
 
-def _parse(text: str, kind: Any, name: str) -> Any:
-    options = _options(kind)
+def _parse(text: str, options: tuple[Any, ...], name: str) -> Any:
     if type(None) in options and text.lower() in ("none", "auto"):
         return None
     for option in options:
@@ -239,25 +228,23 @@ def _parse(text: str, kind: Any, name: str) -> Any:
                 return text.lower() in ("true", "yes", "1")
             raise _refused(name, f"expected true or false, got {text!r}")
         if option in (int, float):
-            try:
-                return option(text)
-            except ValueError:
-                kind_name = "a whole number" if option is int else "a number"
-                raise _refused(name, f"expected {kind_name}, got {text!r}") from None
+            return _read(option, text, name, "a whole number" if option is int else "a number")
         if option is str:
             return text
         if get_origin(option) is tuple and get_args(option)[:1] == (int,):
-            return _whole_numbers(text, name)
+            return _read(_whole_numbers, text, name, "whole numbers with commas between")
     raise _refused(name, "this entry is a group of settings; set one of its members")
 
 
-def _whole_numbers(text: str, name: str) -> tuple[int, ...]:
-    """`3,17,4` as numbers; nothing, or none, is no number at all."""
-    words = [] if text.lower() in ("", "none") else text.split(",")
+def _whole_numbers(text: str) -> tuple[int, ...]:
+    return () if text.lower() in ("", "none") else tuple(map(int, text.split(",")))
+
+
+def _read(number: Callable[[str], Any], text: str, name: str, expected: str) -> Any:
     try:
-        return tuple(int(word) for word in words)
+        return number(text)
     except ValueError:
-        raise _refused(name, f"expected whole numbers with commas between, got {text!r}") from None
+        raise _refused(name, f"expected {expected}, got {text!r}") from None
 
 
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
@@ -268,7 +255,10 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     unknown = set(values) - set(known)
     if unknown:
         raise ConfigError(f"{kind.__name__}: unknown entries {', '.join(sorted(unknown))}; saved by a newer version?")
-    found = {name: _rebuilt(known[name], value) for name, value in values.items()}
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        record: Any = next((option for option in known[name] if is_dataclass(option)), None)
+        found[name] = from_mapping(record, value) if record is not None and isinstance(value, Mapping) else value
     for name, value in found.items():  # also for records that do not check themselves
         _check_entry(kind, name, value)
     return kind(**found)
@@ -277,17 +267,17 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
 def _with_present_names(kind: type, values: Mapping[str, Any]) -> Mapping[str, Any]:
     """The values with entries that were renamed under the names they have now."""
     for old, new in _renamed(kind).items():
-        flat = _flat(values)
-        moved = {key: new + key[len(old) :] for key in flat if f"{key}.".startswith(f"{old}.")}
+        entries = flat(values)
+        moved = {key: new + key[len(old) :] for key in entries if f"{key}.".startswith(f"{old}.")}
         if moved:
             _warn_renamed(old, new)
-            values = _nested({moved.get(key, key): value for key, value in flat.items()})
+            values = _nested({moved.get(key, key): value for key, value in entries.items()})
     return values
 
 
-def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
+def flat(values: Mapping[str, Any]) -> dict[str, Any]:
     """`{"a": {"b": 1}}` as `{"a.b": 1}`."""
-    groups = {name: _flat(value) if isinstance(value, Mapping) else {"": value} for name, value in values.items()}
+    groups = {name: flat(value) if isinstance(value, Mapping) else {"": value} for name, value in values.items()}
     return {f"{name}.{key}".rstrip("."): value for name, group in groups.items() for key, value in group.items()}
 
 
@@ -300,8 +290,3 @@ def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
             group = group.setdefault(step, {})
         group[last] = value
     return values
-
-
-def _rebuilt(options: tuple[Any, ...], value: Any) -> Any:
-    record: Any = next((option for option in options if is_dataclass(option)), None)
-    return from_mapping(record, value) if record is not None and isinstance(value, Mapping) else value

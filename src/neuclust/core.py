@@ -1,7 +1,6 @@
-"""The vocabulary: Round, Slate, Feedback, Policy, Environment, and nothing else.
+"""The vocabulary: Round, Slate (the paper's super arm), Feedback, Policy, Environment.
 
-The paper's super arm is a *slate*, its base arm an *arm*. Tensors, NumPy arrays, lists and plain numbers of any real
-type may be given: rounds, slates and feedback turn them into float64 and int64 tensors when they are made (casting.py).
+Tensors, arrays, lists and numbers of any real type are cast to float64 and int64 tensors when a record is made.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from neuclust.errors import DataError
 
 SPREAD = 8  # ids per arm up to which they are counted instead of sorted
 LARGEST = 1e50  # of a feature or a reward: products of two of them, squared, stay finite
-
 
 _set = object.__setattr__  # the one way to cast the fields of a frozen dataclass
 
@@ -96,13 +94,9 @@ class Feedback:
 class Policy(Protocol):
     """Selects a slate and learns from its feedback. `select` leaves the learned state as it was.
 
-    Threads: any number of them may `select` from one policy while none updates or loads it; the slates are those that
-    one thread would get, if whatever the policy was given (an oracle's `means`, a clusterer) allows it too. Only one
-    thread at a time may `update` or `load_state_dict`, and no other may use the policy meanwhile, not even to select:
-    it would read a state between two updates. A server that learns meanwhile selects from a copy,
-    `copy.deepcopy(policy)`, which the learning thread makes between two updates and which later updates do not reach.
-
-    A policy whose `load_state_dict` raised may be changed in part and must be thrown away.
+    Threads: any number may `select` while none updates or loads, provided that what the policy was given (an oracle's
+    `means`, a clusterer) allows it. `update` and `load_state_dict` need the policy to themselves; to select meanwhile,
+    use a `copy.deepcopy` made between two updates. A policy whose `load_state_dict` raised must be discarded.
     """
 
     def select(self, round: Round) -> Slate: ...
@@ -118,11 +112,9 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Environment(Protocol):
-    """Deals rounds 1 to `horizon`, pays feedback, and knows the truth that regret is measured against.
+    """Deals rounds 1 to `horizon`, pays feedback, and computes the expected rewards that regret is measured against.
 
-    `dim` is the number of features per arm, `slate_size` K. What an environment may have besides (`score`, `arrival`,
-    `arm_ids` and `profiles`, `counts`, `means`, `average_means`), and what happens without it, is said by the protocols
-    in `environments/problem.py`.
+    `dim` is d, the number of features per arm, `slate_size` is K. Optional members: `environments/problem.py`.
     """
 
     @property
@@ -161,19 +153,15 @@ def check_round(round: Round, dim: int, slate_size: int) -> None:
     if round.arm_ids.shape != (n,):
         raise DataError(f"{at}: expected {n} arm ids, one for each profile, got {tuple(round.arm_ids.shape)}")
     if round.slate_size != slate_size:
-        raise DataError(
-            f"{at}: this policy was built for slates of {slate_size}, the round asks for "
-            f"{round.slate_size}; build the policy with slate_size={round.slate_size}"
-        )
+        built = f"this policy was built for slates of {slate_size}, the round asks for {round.slate_size}"
+        raise DataError(f"{at}: {built}; build the policy with slate_size={round.slate_size}")
     if n < slate_size:
         raise DataError(f"{at}: expected at least K = {slate_size} arms to choose from, got {n}")
     _check_ids(round)
     if not _moderate(round.profiles):
         row = int((~(round.profiles.abs() <= LARGEST)).any(1).nonzero()[0])
-        raise DataError(
-            f"{at}: expected finite profiles of at most {LARGEST:g}, got NaN, infinity or more in row {row} "
-            f"(arm {int(round.arm_ids[row])}); fill, scale or drop it"
-        )
+        got = f"NaN, infinity or more in row {row} (arm {int(round.arm_ids[row])}); fill, scale or drop it"
+        raise DataError(f"{at}: expected finite profiles of at most {LARGEST:g}, got {got}")
     if round.query is not None and not _moderate(round.query):
         raise DataError(f"{at}: expected a finite query of at most {LARGEST:g}, got NaN, infinity or more")
 
@@ -189,10 +177,7 @@ def _check_ids(round: Round) -> None:
         ordered = ids.sort().values
         twice = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(twice):
-        raise DataError(
-            f"round {round.t}: expected every arm once, got id {int(twice[0])} twice; offer equal arms under ids of "
-            "their own"
-        )
+        raise DataError(f"round {round.t}: expected every arm once, got id {int(twice[0])} twice; use distinct ids")
 
 
 def _moderate(values: Tensor) -> bool:
@@ -209,9 +194,7 @@ def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int, name: str) -> tuple
         return None
     ids, values = whole(arms[0], f"{name} ids"), real(arms[1], name)
     if ids.ndim != 1 or values.shape != (len(ids), dim):
-        raise DataError(
-            f"{name}: expected N ids and a matrix (N, {dim}), got shapes {tuple(ids.shape)} and {tuple(values.shape)}"
-        )
+        raise DataError(f"{name}: expected N ids and a matrix (N, {dim}), got {(*ids.shape,)} and {(*values.shape,)}")
     if len(torch.unique(ids)) != len(ids):
         raise DataError(f"{name}: expected every arm once, got an id twice; number arms anew")
     if not _moderate(values):
@@ -223,18 +206,12 @@ def check_feedback(round: Round, slate: Slate, feedback: Feedback) -> None:
     """Refuse feedback that does not belong to the slate: wrong length, foreign positions, infinite rewards."""
     k = round.slate_size
     if slate.positions.shape != (k,) or feedback.arm_rewards.shape != (k,):
-        raise DataError(
-            f"round {round.t}: expected a slate and arm rewards of K = {k}, got {tuple(slate.positions.shape)} "
-            f"positions and {tuple(feedback.arm_rewards.shape)} rewards"
-        )
+        got = f"{tuple(slate.positions.shape)} positions and {tuple(feedback.arm_rewards.shape)} rewards"
+        raise DataError(f"round {round.t}: expected a slate and arm rewards of K = {k}, got {got}")
     inside = (slate.positions >= 0) & (slate.positions < len(round.arm_ids))
     if not bool(inside.all()) or len(torch.unique(slate.positions)) != k:
-        raise DataError(
-            f"round {round.t}: expected {k} distinct positions below {len(round.arm_ids)}, "
-            f"got {slate.positions.tolist()}"
-        )
+        wanted = f"{k} distinct positions below {len(round.arm_ids)}"
+        raise DataError(f"round {round.t}: expected {wanted}, got {slate.positions.tolist()}")
     if bool((feedback.arm_rewards.abs() > LARGEST).any()) or bool(feedback.slate_reward.abs() > LARGEST):
-        raise DataError(
-            f"round {round.t}: expected finite rewards of at most {LARGEST:g} (NaN for unseen ones), got infinity or "
-            "more; divide them by the largest there can be"
-        )
+        wanted = f"finite rewards of at most {LARGEST:g} (NaN for unseen ones)"
+        raise DataError(f"round {round.t}: expected {wanted}, got infinity or more; scale them")

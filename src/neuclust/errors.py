@@ -1,6 +1,6 @@
-"""Every error a user can meet; each message says what was expected, what came and what to do.
+"""The errors and warnings of neuclust, close names for a misspelt one, and why a place cannot be written.
 
-Also the words that errors of many rooms share: the name that was probably meant, and why a place cannot be written.
+Each message says what was expected, what came and what to do.
 """
 
 import difflib
@@ -15,9 +15,8 @@ from typing import Any
 class NeuclustError(Exception):
     """Root of the errors neuclust raises on purpose; `exit_code` is what the command line returns.
 
-    `field` names the argument, setting or column that was refused, where there is one. The text begins with it, and
-    the command line puts its own option of that name in its place. A field of a `group` of them, such as one of the
-    settings, is named after the option of the group.
+    `field` is the argument or setting that was refused and begins the text; the command line replaces it by its option
+    of that name, or by the option of its `group` (such as the settings) followed by the field.
     """
 
     exit_code = 1
@@ -136,8 +135,7 @@ def why_not_written(error: OSError, place: Path) -> tuple[str, str]:
         if missing is not None:
             return f"the folder {missing} does not exist", f"make it first, or {ANOTHER}"
         return "nothing can be made there", ANOTHER
-    known = (error.strerror or str(error) or type(error).__name__, ANOTHER)
-    return _REASONS.get(error.errno or 0, known)
+    return _REASONS.get(error.errno or 0, (error.strerror or str(error) or type(error).__name__, ANOTHER))
 
 
 def not_written(place: Path, error: OSError, option: str = "", kind: str = "place") -> str:

@@ -1,8 +1,6 @@
-"""Policies and environments from outside the package, found by name.
+"""Policies and environments by name: shipped, registered in this process, or entry points of installed packages.
 
-A name is looked up among what the package ships, what was registered in this process, and the entry points of installed
-packages, which are read once, when a name is not known otherwise or all names are listed. A name of the form
-`package.module:attribute` is imported.
+Entry points are read once, for an unknown name or a list of all; `package.module:attribute` is imported.
 """
 
 import hashlib
@@ -40,12 +38,10 @@ class Spec(Protocol):
     @property
     def source(self) -> Any:
         """The class or function behind the name."""
-        ...
 
     @property
     def options(self) -> Mapping[str, Any]:
         """What it was registered with besides, as JSON values."""
-        ...
 
 
 S = TypeVar("S", bound=Spec)
@@ -65,15 +61,15 @@ class Registry(Generic[S]):
             raise ConfigError(f"expected letters, digits, dashes and underscores, got {spec.name!r}", field="name")
         taken = self.built_in.get(spec.name) or self.registered.get(spec.name)
         if taken is not None and place_of(taken.source) != place_of(spec.source):
-            raise ConfigError(
-                f"{spec.name!r} is the name of {place_of(taken.source)} already; choose another", field="name"
-            )
+            raise ConfigError(f"{spec.name!r} names {place_of(taken.source)} already; choose another", field="name")
         self.registered[spec.name] = spec
 
-    def find(self, name: str, *, importing: bool = True) -> S | None:
-        """The spec of a name; `importing` allows `package.module:attribute`."""
+    def find(self, name: str) -> S | None:
+        """The spec of a name or of `package.module:attribute`."""
         if ":" in name:
-            return self._imported(name) if importing else None
+            source = imported(name)
+            known = next((spec for spec in self.registered.values() if spec.source is source), None)
+            return self._spec_of(name, source) if known is None else known
         if name not in self.built_in and name not in self.registered:
             self._read_entry_points()
         return self.built_in.get(name) or self.registered.get(name)
@@ -98,11 +94,6 @@ class Registry(Generic[S]):
             if names is None or name in names
         ]
 
-    def _imported(self, name: str) -> S:
-        source = imported(name)
-        known = next((spec for spec in self.registered.values() if spec.source is source), None)
-        return self._spec_of(name, source) if known is None else known
-
     def _read_entry_points(self) -> None:
         if self._read:
             return
@@ -114,10 +105,8 @@ class Registry(Generic[S]):
                     self.register(self._spec_of(point.name, source))
             except Exception as error:  # whatever a foreign package raises must not stop a run of others
                 package = point.dist.name if point.dist is not None else point.value
-                warnings.warn(
-                    f"package {package}: {point.name} ({point.value}) cannot be used: {error or repr(error)}",
-                    stacklevel=2,
-                )
+                reason = f"{point.name} ({point.value}) cannot be used: {error or repr(error)}"
+                warnings.warn(f"package {package}: {reason}", stacklevel=2)
 
 
 def place_of(source: Any) -> str:
@@ -133,10 +122,8 @@ def imported(target: str) -> Any:
         for part in attribute.split("."):
             found = getattr(found, part)
     except (ImportError, ValueError) as error:
-        raise ConfigError(
-            f"{target}: expected a module that can be imported, got {error}; install its package, or put its folder "
-            "on PYTHONPATH"
-        ) from error
+        advice = "install its package, or put its folder on PYTHONPATH"
+        raise ConfigError(f"{target}: expected a module that can be imported, got {error}; {advice}") from error
     except AttributeError as error:
         raise ConfigError(f"{target}: expected package.module:attribute, but {error}") from None
     return found
@@ -146,10 +133,8 @@ def portable_place(source: Any) -> str:
     """The place of a class or function that other processes can import it from, or an error."""
     place = place_of(source)
     if source.__module__ == "__main__" or "<" in place:
-        raise ConfigError(
-            f"{place}: expected a class or function at the top of an importable module, since worker processes cannot "
-            "find it elsewhere; move it to a module of its own, or run with the inline engine"
-        )
+        wanted = "a class or function at the top of an importable module, where worker processes find it"
+        raise ConfigError(f"{place}: expected {wanted}; move it there, or run with the inline engine")
     return place
 
 

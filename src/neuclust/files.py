@@ -98,10 +98,8 @@ def _wait_for(directory: Path, descriptor: int, kind: int) -> None:
             return
         except BlockingIOError:
             if time.monotonic() > end:
-                raise SaveError(
-                    f"{directory}: expected to get at the save within {PATIENCE:g} s, but another process saves or "
-                    "loads it all the time; end that one or name another folder"
-                ) from None
+                wanted = f"expected to get at the save within {PATIENCE:g} s, but another process keeps it"
+                raise SaveError(f"{directory}: {wanted}; end that one or name another folder") from None
             time.sleep(0.005)
         except OSError:
             return  # a file system without locks

@@ -1,7 +1,6 @@
-"""Save and load: tensors as safetensors, everything else as a JSON manifest that holds the checksums of both.
+"""Save and load: `state.safetensors`, and `manifest.json` with everything else and the checksums of both.
 
-A save is a folder with `manifest.json` and `state.safetensors`. Renaming the new manifest into place is the one moment
-at which a save takes the place of an earlier one (docs/decisions/0014-saved-states.md). Never pickle.
+Renaming the new manifest into place replaces an earlier save at once (docs/decisions/0014-saved-states.md).
 """
 
 import contextlib
@@ -27,7 +26,6 @@ MANIFEST, TENSORS = "manifest.json", "state.safetensors"
 NEXT_MANIFEST, NEXT_TENSORS = ".manifest.json.next", ".state.safetensors.next"  # a save that is being written
 CHECKSUM = "checksum"  # manifest entry: sha256 of the tensors' file and of the manifest itself
 MARK = {"neuclust": str(FORMAT)}  # inside the tensors' file: a manifest without checksums does not belong to it
-
 MOST_MANIFEST = 1 << 24  # bytes; real ones have some thousands
 
 
@@ -47,14 +45,8 @@ def save_policy(self: Saveable, directory: Path) -> None:
     """Save configuration and learned state to a folder that `neuclust.registry.load_policy` reads back."""
     if not -(2**63) <= self.seed < 2**63:
         raise SaveError(f"{directory}: expected a seed below 2**63 in size, got {self.seed}; begin with a smaller one")
-    manifest = {
-        "policy": self.name,
-        "config": asdict(self.config),
-        "dim": self.dim,
-        "slate_size": self.slate_size,
-        "seed": self.seed,
-    }
-    write_state(directory, manifest, self.state_dict())
+    sizes = {"dim": self.dim, "slate_size": self.slate_size, "seed": self.seed}
+    write_state(directory, {"policy": self.name, "config": asdict(self.config), **sizes}, self.state_dict())
 
 
 # --- writing --------------------------------------------------------------------------------------------------
@@ -104,9 +96,8 @@ def _sealed(manifest: Mapping[str, Any], tensors: bytes) -> bytes:
 def _canonical(manifest: Mapping[str, Any]) -> bytes:
     """The same bytes for the same content, whatever the order and the spaces; without the manifest's own checksum."""
     checksum = {name: value for name, value in manifest[CHECKSUM].items() if name != "manifest"}
-    return json.dumps(
-        {**manifest, CHECKSUM: checksum}, sort_keys=True, separators=(",", ":"), default=_plain_number
-    ).encode()
+    content = {**manifest, CHECKSUM: checksum}
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), default=_plain_number).encode()
 
 
 def _plain_number(value: object) -> int | float:
@@ -161,10 +152,7 @@ def _replace(directory: Path, text: bytes, tensors: bytes) -> None:
 
 
 def _finish(directory: Path) -> None:
-    """Clear away what a killed save left: under the lock no live process is writing it.
-
-    Tensors that the manifest asks for take their place, all other scratch goes.
-    """
+    """Under the lock, end what a killed save left: tensors the manifest asks for take their place, the rest goes."""
     if (directory / NEXT_TENSORS).exists() and _wanted(directory) == _digest_of(directory / NEXT_TENSORS):
         os.replace(directory / NEXT_TENSORS, directory / TENSORS)
         sync_folder(directory)  # before the scratch name is used again
@@ -212,18 +200,14 @@ def read_state(directory: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             manifest = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST))
             tensors = _tensors(directory, manifest)
     except (FileNotFoundError, NotADirectoryError):
-        raise SaveError(
-            f"{directory}: expected a saved policy ({MANIFEST} and {TENSORS}), found none; check the path"
-        ) from None
+        wanted = f"a saved policy ({MANIFEST} and {TENSORS})"
+        raise SaveError(f"{directory}: expected {wanted}, found none; check the path") from None
     except OSError as error:
         raise SaveError(f"{directory}: expected a save that can be read, got {error.strerror!r}; check it") from None
     state = _unpacked(directory, tensors, marked=manifest["format"] == FORMAT)
     if manifest["format"] == UNCHECKED:
-        warnings.warn(
-            f"{directory}: this save of an earlier version has no checksum, so that damage may go unnoticed; "
-            "saving the policy again adds one",
-            stacklevel=3,
-        )
+        text = f"{directory}: this save of an earlier version has no checksum; saving the policy again adds one"
+        warnings.warn(text, stacklevel=3)
     return {name: value for name, value in manifest.items() if name != CHECKSUM}, state
 
 
@@ -234,21 +218,19 @@ def _parsed(directory: Path, content: bytes) -> dict[str, Any]:
         manifest = json.loads(content.decode(), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise SaveError(f"{path}: expected a JSON manifest, got {error}; take another copy of the save") from None
-    if not isinstance(manifest, dict) or manifest.get("format") not in (UNCHECKED, FORMAT):
-        found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
+    found = manifest.get("format") if isinstance(manifest, dict) else type(manifest).__name__
+    if type(found) is not int or found not in (UNCHECKED, FORMAT):  # True == 1.0 == 1
         raise SaveError(f"{path}: expected format {FORMAT} or {UNCHECKED}, got {_short(found)}; save it again")
-    if isinstance(manifest["format"], bool) or not isinstance(manifest["format"], int):
-        raise SaveError(f"{path}: expected format {FORMAT}, got {manifest['format']!r}; take another copy of the save")
-    if manifest["format"] == UNCHECKED:
+    if found == UNCHECKED:
         if CHECKSUM in manifest:
             raise _damaged(path, "a checksum where its format has none")
-        return manifest
+        return dict(manifest)
     checksum = manifest.get(CHECKSUM)
     if not isinstance(checksum, dict) or set(checksum) != {"manifest", "tensors"}:
         raise _damaged(path, "no checksums")
     if checksum["manifest"] != _digest(_canonical(manifest)):
         raise _damaged(path, "other content than was saved")
-    return manifest
+    return dict(manifest)
 
 
 def _no_number(text: str) -> float:
@@ -256,18 +238,13 @@ def _no_number(text: str) -> float:
 
 
 def _tensors(directory: Path, manifest: Mapping[str, Any]) -> bytes:
-    """The bytes of the tensors that belong to the manifest.
-
-    After a kill at the right moment they still have their scratch name.
-    """
+    """The bytes of the tensors that belong to the manifest; after a kill they may still have their scratch name."""
     try:
         content = _content(directory / TENSORS)
     except FileNotFoundError:
         content = None
-    if manifest["format"] == UNCHECKED and content is not None:
-        return content
     wanted = manifest[CHECKSUM]["tensors"] if manifest["format"] == FORMAT else None
-    if content is not None and _digest(content) == wanted:
+    if content is not None and (manifest["format"] == UNCHECKED or _digest(content) == wanted):
         return content
     with contextlib.suppress(FileNotFoundError):
         scratch = _content(directory / NEXT_TENSORS)
@@ -287,9 +264,7 @@ def _unpacked(directory: Path, content: bytes, marked: bool) -> dict[str, Tensor
         state = load(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
     except (SafetensorError, LookupError, OverflowError, MemoryError, RuntimeError, TypeError, ValueError) as error:
-        raise SaveError(
-            f"{path}: expected tensors, got a damaged file ({_short(error)}); take another copy of the save"
-        ) from None
+        raise _damaged(path, f"a damaged file ({_short(error)})") from None
     if (header.get("__metadata__") == MARK) != marked:
         raise _damaged(path, "tensors that belong to another manifest")
     return state

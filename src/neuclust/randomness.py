@@ -1,8 +1,4 @@
-"""The one owner of randomness: every draw comes from a stream named by (seed, purpose, t).
-
-Streams are stateless, so a round can be dealt or played again with the same numbers whatever happened
-in between, and nothing random has to be saved.
-"""
+"""Random numbers: every draw comes from a stateless stream named by (seed, purpose, t), so rounds can be replayed."""
 
 import zlib
 

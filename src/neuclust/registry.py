@@ -83,8 +83,8 @@ def build_policy(
 ) -> Policy:
     """A fresh policy for `environment=`, or for `dim=` features and slates of `slate_size=` arms.
 
-    `name` may carry the preset (`auto:linear`). Without an environment, policies that cluster take the first round's
-    arms, and policies that need the truth cannot be built.
+    `name` may carry the preset (`auto:linear`). Without an environment, policies that cluster use the first round's
+    arms, and oracles cannot be built.
     """
     name, own = split_name(name)
     if own and preset not in ("default", own):
@@ -106,10 +106,8 @@ def _given(spec: PolicySpec, need: str, environment: Any) -> Any:
     if isinstance(environment, kind):
         return read(environment)
     if need in TRUTH:
-        raise ConfigError(
-            f"{spec.name}: expected an environment that tells the truth ({TRUTH[need]}), got "
-            f"{'none' if environment is None else 'one without'}; this policy is a yardstick and cannot play without it"
-        )
+        got = "none" if environment is None else "one without"
+        raise ConfigError(f"{spec.name}: expected an environment that tells the truth ({TRUTH[need]}), got {got}")
     return None
 
 
@@ -127,10 +125,9 @@ def register_policy(
 ) -> Any:
     """Make a policy class available by name; without a class, a decorator for one. Returns the class.
 
-    The class is built as `policy(config, dim, slate_size, seed, **needs)`, `needs` being names of `NEEDS` that it takes
-    from a problem. `config` is its frozen dataclass and defaults to the type of the constructor's `config`; `presets`
-    default to the class's own `presets`, if any, and to `config()` as "default"; `summary` to the first line of the
-    class's docstring.
+    The class is built as `policy(config, dim, slate_size, seed, **needs)`, `needs` being names of `NEEDS`. `config` is
+    a frozen dataclass, by default the constructor's annotation of `config`; `presets` default to the class's own, with
+    `config()` as "default"; `summary` to the first line of the class's docstring.
     """
     if policy is None:
         return lambda found: register_policy(name, found, config=config, presets=presets, summary=summary, needs=needs)
@@ -138,14 +135,10 @@ def register_policy(
     unknown = [need for need in needs if need not in NEEDS]
     if unknown:
         raise ConfigError(f"{name}: needs: no part {unknown[0]!r} of a problem; {suggestion(unknown[0], NEEDS)}")
-    other = next(
-        (one for one in policies().values() if one.saved_as == spec.saved_as and one.policy is not policy), None
-    )
-    if other is not None and place_of(other.policy) != place_of(policy):
-        raise ConfigError(
-            f"{name}: expected a class whose `name` no other policy has, since saves carry it, got {spec.saved_as!r}, "
-            f"the name of {place_of(other.policy)}"
-        )
+    for other in policies().values():
+        if other.saved_as == spec.saved_as and place_of(other.policy) != place_of(policy):
+            got = f"{spec.saved_as!r}, the name of {place_of(other.policy)}"
+            raise ConfigError(f"{name}: expected a `name` of its own, since saves carry it, got {got}")
     REGISTRY.register(replace(spec, summary=summary or spec.summary, needs=tuple(needs) or spec.needs))
     return policy
 
@@ -158,9 +151,7 @@ def _spec_of(
         raise ConfigError(f"{name}: expected a policy class, got {policy!r:.100}")
     missing = [verb for verb in VERBS if not callable(getattr(policy, verb, None))]
     if missing:
-        raise ConfigError(
-            f"{name}: expected a policy class with {', '.join(VERBS)}, got one without {', '.join(missing)}"
-        )
+        raise ConfigError(f"{name}: expected a policy with {', '.join(VERBS)}, got one without {', '.join(missing)}")
     kind = config or get_type_hints(cast("Any", policy).__init__).get("config")
     if not isinstance(kind, type) or not is_dataclass(kind) or not cast("Any", kind).__dataclass_params__.frozen:
         raise ConfigError(f"{name}: expected a frozen dataclass as configuration, got {kind!r:.100}; give config=")
@@ -176,10 +167,7 @@ REGISTRY = Registry("policy", "neuclust.policies", POLICIES, _spec_of)
 
 
 def outside(names: Collection[str] | None = None) -> tuple[Registration, ...]:
-    """What was registered in this process (or those names of it); a worker calls `adopt` with it before it plays.
-
-    A class of `__main__` or of a function is refused, since no other process can import it.
-    """
+    """What was registered in this process (or those names of it), for a worker to `adopt`."""
     return (*REGISTRY.registrations(names), *catalogue.REGISTRY.registrations(names))
 
 
@@ -212,24 +200,20 @@ def knows_truth(name: str) -> bool:
 
 
 def load_policy(directory: Path, **parts: Any) -> Policy:
-    """A policy as `save` left it; `parts` are what cannot be saved: `clusterer=`, the oracles' `means=`
-    and `value=`, and `catalogue=` where the policy had not been updated yet."""
+    """A policy as `save` left it; `parts` cannot be saved: `clusterer=`, `means=`, `value=`, `catalogue=`."""
     manifest, state = read_state(directory)
     name = manifest.get("policy")
     spec = _saved(name, POLICIES.values()) or _saved(name, policies().values())
     if spec is None:
         known = ", ".join(dict.fromkeys(one.saved_as for one in policies().values()))
-        raise SaveError(
-            f"{directory}: no policy {name!r:.100} in this version; known: {known}; a policy from outside is "
-            "registered before its save is loaded"
-        )
+        advice = "a policy from outside is registered before its save is loaded"
+        raise SaveError(f"{directory}: no policy {name!r:.100} in this version; known: {known}; {advice}")
     try:
-        policy = _restored(spec, manifest, state, parts)
+        return _restored(spec, manifest, state, parts)
     except (NeuclustError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
         said = " ".join(str(error).split())
         raise SaveError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from error
-    return policy
 
 
 def _saved(name: object, specs: Iterable[PolicySpec]) -> PolicySpec | None:
@@ -252,7 +236,11 @@ def _restored(
         check_shapes(state, shapes(config, dim, slate_size))
     policy = spec.policy(config, dim, slate_size, seed, **parts)
     policy.load_state_dict(state)
-    _check_restored(policy, state, seed)
+    strange = sorted(set(state) - set(policy.state_dict()))
+    if strange:
+        raise StateError(f"tensors it does not have: {', '.join(strange[:5])}")
+    if getattr(policy, "seed", seed) != seed:
+        raise StateError(f"seed {seed} in the manifest and another one among the tensors")
     return policy
 
 
@@ -261,12 +249,3 @@ def _whole(manifest: Mapping[str, Any], name: str, least: int, most: int) -> int
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise StateError(f"{name} {value!r:.100} where a whole number from {least} to {most} was expected")
     return value
-
-
-def _check_restored(policy: Policy, state: Mapping[str, Tensor], seed: int) -> None:
-    """Refuse tensors the policy does not have, and a seed that differs between manifest and tensors."""
-    strange = sorted(set(state) - set(policy.state_dict()))
-    if strange:
-        raise StateError(f"tensors it does not have: {', '.join(strange[:5])}")
-    if getattr(policy, "seed", seed) != seed:
-        raise StateError(f"seed {seed} in the manifest and another one among the tensors")

@@ -18,8 +18,7 @@ from neuclust.analysis.inspection_rewards import is_nearly_static, mean_rewards,
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
-from neuclust.environments.profiles import profile_environment
-from neuclust.environments.replay import replay_environment
+from neuclust.environments.profiles import profile_environment, replay_environment
 from neuclust.errors import ConfigError, DataError
 from neuclust.report.inspection import figures
 

@@ -7,8 +7,8 @@ from small_problems import not_none
 
 from neuclust.core import Slate
 from neuclust.environments import beyond
-from neuclust.environments.delivery import Delivery
-from neuclust.environments.moving import lifetimes
+from neuclust.environments.beyond import lifetimes
+from neuclust.environments.dealing import Delivery
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.synthetic import clusters
 from neuclust.errors import ConfigError

@@ -17,10 +17,10 @@ from neuclust.environments.profiles import (
     SparseTanhAffinity,
     TanhAffinity,
     profile_environment,
+    replay_environment,
     start_profiles,
     tanh_affinity,
 )
-from neuclust.environments.replay import replay_environment
 from neuclust.environments.rewards import mean
 from neuclust.errors import ConfigError, DataError
 

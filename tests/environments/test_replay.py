@@ -13,7 +13,7 @@ from small_problems import not_none
 from neuclust.core import Environment, Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
-from neuclust.environments.replay import replay_environment
+from neuclust.environments.profiles import replay_environment
 from neuclust.environments.rewards import mean
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError

@@ -50,7 +50,7 @@ def test_replay_is_played_only_on_recorded_ratings() -> None:
     assert len(chosen_problems((), SuiteInputs(replay=Path("replay.npz")))) == 20
     with pytest.raises(ConfigError, match="real ratings"):
         BY_NAME["replay"].build(seed=0)
-    with pytest.raises(ConfigError, match="--problem"):
+    with pytest.raises(ConfigError, match="problem: "):
         chosen_problems(("bumps",), SuiteInputs())
 
 
@@ -60,7 +60,7 @@ def test_inputs_are_found_where_they_are(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "movielens-25m.npz").touch()
     monkeypatch.setenv("NEUCLUST_SHARED_DATA", str(tmp_path))
     assert find_inputs(None).movielens == tmp_path / "movielens-25m.npz"
-    with pytest.raises(ConfigError, match="--data"):
+    with pytest.raises(ConfigError, match="data: "):
         find_inputs(tmp_path / "nowhere")
 
 

@@ -1,8 +1,6 @@
 """The problems by name: those neuclust ships, none of which needs a download, and those registered from outside.
 
-The users and movies of the twins are the same for every run seed, which deals coins, offers and start
-ratings. For `clusters`, `bump` and `quadratic` the seed also deals the hidden truth, so that equal
-seeds pair policies on one instance and different seeds are different instances.
+Users and movies of the twins are the same for every seed, which deals coins, offers and start ratings.
 """
 
 from collections.abc import Callable
@@ -50,9 +48,8 @@ class EnvironmentSpec:
 def build_environment(name: str, spec: ProblemSpec | None = None, /, **fields: Any) -> Environment:
     """The named problem with the fields of a `ProblemSpec`; `reward` may be a name such as `threshold:0.6`.
 
-    `reward` defaults to the paper's threshold at 80 %, `arms_per_round` to the problem's own number, `dataset` of
-    `ml-*` to the twin. The result is a `SlateEnvironment` for every problem neuclust ships, and any `Environment` for
-    a name that was registered or has the form `package.module:factory`.
+    `arms_per_round` defaults to the problem's own number, `dataset` of `ml-*` to the twin. Every problem neuclust
+    ships is a `SlateEnvironment`; one from outside, registered or `package.module:factory`, any `Environment`.
     """
     found = environment_spec(name)
     spec = ProblemSpec.of(spec, fields)
@@ -98,30 +95,23 @@ def register_environment(
 
 def _spec_of(name: str, builder: Any) -> EnvironmentSpec:
     if not callable(builder) or not hasattr(builder, "__qualname__"):
-        raise ConfigError(f"{name}: expected a class or function that builds an environment from a ProblemSpec, "
-                          f"got {builder!r:.100}")  # fmt: skip
+        raise ConfigError(f"{name}: expected what builds an environment of a ProblemSpec, got {builder!r:.100}")
     return EnvironmentSpec(name, builder, first_sentence(builder))
 
 
 # --- the problems neuclust ships ------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=2)
-def _twin(n_rounds: int) -> ProfileDataset:
-    return movielens_twin(n_rounds=n_rounds)
-
-
-@lru_cache(maxsize=1)
-def _yelp(n_rounds: int) -> ProfileDataset:
-    return yelp_twin(n_rounds=n_rounds)
+_twin = lru_cache(maxsize=2)(movielens_twin)
+_yelp = lru_cache(maxsize=1)(yelp_twin)
 
 
 def _movielens(spec: ProblemSpec) -> ProfileDataset:
-    return _twin(max(TWIN_ROUNDS, spec.horizon)) if spec.dataset is None else spec.dataset
+    return _twin(n_rounds=max(TWIN_ROUNDS, spec.horizon)) if spec.dataset is None else spec.dataset
 
 
-def _movielens_twin(spec: ProblemSpec) -> SlateEnvironment:
-    return profile_environment(_movielens(spec), spec)
+def _ml_paper(spec: ProblemSpec) -> SlateEnvironment:
+    return profile_environment(replace(_movielens(spec), name="ml-paper"), spec)
 
 
 def _cold_start(spec: ProblemSpec) -> SlateEnvironment:
@@ -130,39 +120,32 @@ def _cold_start(spec: ProblemSpec) -> SlateEnvironment:
 
 
 def _yelp_twin(spec: ProblemSpec) -> SlateEnvironment:
-    return profile_environment(_yelp(max(YELP_ROUNDS, spec.horizon)), _without_ratings(spec))
+    return profile_environment(_yelp(n_rounds=max(YELP_ROUNDS, spec.horizon)), _offering(spec, None))
 
 
 def _yelp_volatile(spec: ProblemSpec) -> SlateEnvironment:
-    dataset = replace(without_plain(_yelp(max(YELP_ROUNDS, spec.horizon))), name="yelp-volatile")
-    return profile_environment(dataset, _offering(_without_ratings(spec), VOLATILE_OFFER))
-
-
-def _ml_paper(spec: ProblemSpec) -> SlateEnvironment:
-    return profile_environment(replace(_movielens(spec), name="ml-paper"), spec)
+    dataset = replace(without_plain(_yelp(n_rounds=max(YELP_ROUNDS, spec.horizon))), name="yelp-volatile")
+    return profile_environment(dataset, _offering(spec, VOLATILE_OFFER))
 
 
 def _on_movielens(problem: Callable[[ProfileDataset, ProblemSpec], SlateEnvironment]) -> Builder:
-    return lambda spec: problem(_movielens(spec), _offering(_without_ratings(spec), synthetic.OFFERED))
+    return lambda spec: problem(_movielens(spec), _offering(spec, synthetic.OFFERED))
 
 
 def _synthetic(problem: Callable[[ProblemSpec], SlateEnvironment], offered: int | None = synthetic.OFFERED) -> Builder:
-    return lambda spec: problem(_offering(_without_ratings(spec), offered))
+    return lambda spec: problem(_offering(spec, offered))
 
 
 def _offering(spec: ProblemSpec, offered: int | None) -> ProblemSpec:
-    return replace(spec, arms_per_round=offered) if spec.arms_per_round is None else spec
-
-
-def _without_ratings(spec: ProblemSpec) -> ProblemSpec:
+    """The spec of a problem without ratings, with `offered` arms per round by default."""
     if spec.start_ratings is not None:
         raise ConfigError("expected none, since this problem has no ratings; use cold-start", field="start_ratings")
-    return spec
+    return replace(spec, arms_per_round=offered) if spec.arms_per_round is None else spec
 
 
 # fmt: off
 _SHIPPED: tuple[EnvironmentSpec, ...] = (
-    EnvironmentSpec("movielens-twin", _movielens_twin,
+    EnvironmentSpec("movielens-twin", lambda spec: profile_environment(_movielens(spec), spec),
         "the paper's MovieLens problem on synthetic users: 10,168 arms, 20 genres, one movie per round"),
     EnvironmentSpec("cold-start", _cold_start,
         "the same users known by 5 ratings each, while their true tastes pay: for the online variant"),

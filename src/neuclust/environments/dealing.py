@@ -1,9 +1,9 @@
-"""What a problem deals: the catalogue of arms, the arms offered per round, their true mean rewards, and the coins."""
+"""What a problem deals: arms, offers per round, true mean rewards, coins, and the delivery of feedback."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,13 +11,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
+from neuclust.errors import ConfigError
 from neuclust.randomness import stream
 
-
-class View(Protocol):
-    """What a round shows of the offered arms' profiles, (n, d) -> (n, d), where it is not the profiles themselves."""
-
-    def __call__(self, profiles: Tensor, query: Tensor | None) -> Tensor: ...
+View = Callable[[Tensor, Tensor | None], Tensor]  # profiles (n, d) and query to what a round shows of them, (n, d)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +50,36 @@ def coins(seed: int, purpose: str, size: int, t: int) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
+class Delivery:
+    """Feedback of a share `late` of the rounds arrives `delay` rounds later, of a share `lost` never; of the others'
+    arms a share `unseen` has no reward. Draws depend on (seed, t, arm) alone: all policies miss the same rewards."""
+
+    seed: int
+    late: float = 0.0
+    delay: int = 0
+    lost: float = 0.0
+    unseen: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.late, self.lost, self.unseen, self.delay) < 0 or self.late + self.lost > 1 or self.unseen > 1:
+            wanted = "shares from 0 to 1 (late and lost together at most 1) and a delay of at least 0"
+            raise ConfigError(f"delivery: expected {wanted}, got {self}")
+
+    def arrival(self, t: int) -> int | None:
+        """The round whose end brings the feedback of round t; None: it never comes."""
+        luck = float(stream(self.seed, "delivery", t).random())
+        if luck < self.lost:
+            return None
+        return t + self.delay if luck < self.lost + self.late else t
+
+    def seen(self, t: int, rows: Tensor, n_arms: int, arm_rewards: Tensor) -> Tensor:
+        """The rewards of the catalogue rows (K,), NaN where one did not come."""
+        if self.unseen == 0.0:
+            return arm_rewards
+        return torch.where(coins(self.seed, "unseen", n_arms, t)[rows] < self.unseen, torch.nan, arm_rewards)
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """The rows offered in round t, ascending: `size` of N arms at random, or None for all of them."""
 
@@ -71,16 +98,10 @@ class Offer:
         return torch.from_numpy(chosen).sort().values
 
 
-class MeanRewards(Protocol):
-    """The truth: μ of the arms at `positions` (all where None) for one query, (n,) float64 in [0, 1]."""
-
-    def __call__(self, positions: Tensor | None, query: Tensor | None) -> Tensor: ...
-
-
-class RecordedRounds(Protocol):
-    """Round t as it is dealt: the rows offered, ascending, (n,), and what each really paid or its μ, (n,) in [0, 1]."""
-
-    def __call__(self, t: int) -> tuple[Tensor, Tensor]: ...
+# μ of the arms at the given positions (all where None) for one query, (n,) float64 in [0, 1]
+MeanRewards = Callable[[Tensor | None, Tensor | None], Tensor]
+# round t: the rows offered, ascending, (n,), and what each paid or its μ, (n,) in [0, 1]
+RecordedRounds = Callable[[int], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
-"""MovieLens users and movies under other truths than the paper's: `ml-volatile`, `ml-ideal`, `ml-quadratic`.
+"""MovieLens users and movies with other mean rewards than the paper's: `ml-volatile`, `ml-ideal`, `ml-quadratic`.
 
-Users who rate everything alike are left out, since a static slate of them would win, and each round offers
-some of the users. A user's mean and s.d. are taken over the genres the user has rated; the others stay 0.
-The seed deals the movies, the users offered, the coins and what is hidden.
+Users who rate everything alike are left out, since a static slate of them would win. A user's mean and s.d. are taken
+over the genres the user has rated; the others stay 0. The seed deals movies, offers, coins and hidden parameters.
 """
 
 from collections.abc import Callable
@@ -76,11 +75,7 @@ def ml_volatile(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fiel
 
 
 def ml_ideal(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
-    """Users are good near a hidden ideal point of standardised tastes, which no linear score can rank.
-
-    μ = 0.05 + 0.9 exp(−mean_g (x_g − τ_g)² / (2 · 0.15²)) over the movie's genres, τ = the users' mean
-    plus a quarter of their s.d. times a normal number, genre by genre.
-    """
+    """`ideal_point` on standardised profiles, τ = their mean + a quarter of their s.d. times N(0, 1), per genre."""
     spec = some_offered(spec, fields)
     users, profiles = standardised_users(dataset)
     noise = stream(spec.seed, "ml-ideal truth").standard_normal(profiles.shape[1])
@@ -91,10 +86,9 @@ def ml_ideal(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields:
 
 
 def ml_quadratic(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
-    """Users are good at both ends of a hidden axis of tastes: μ = 0.05 + 0.9 (x·θ)², x the context at length 1.
+    """`squared_taste` on standardised profiles, for movies of two genres or more: with one every context is 1 or −1.
 
-    Movies have at least two genres, since with one every context is 1 or −1. A round shows profiles
-    scaled to a masked length of 1; the catalogue holds them unscaled.
+    A round shows profiles scaled to a masked length of 1; the catalogue holds them unscaled.
     """
     spec = some_offered(spec, fields)
     users, profiles = standardised_users(dataset)
@@ -113,10 +107,8 @@ def varied_users(dataset: ProfileDataset) -> tuple[NDArray[np.int64], NDArray[np
     spread = np.sqrt((np.square(arms - mean) * present).sum(1, keepdims=True) / rated)
     users = np.flatnonzero((spread >= SMALLEST_SPREAD)[:, 0] & (mean <= LARGEST_MEAN)[:, 0])
     if users.size == 0:
-        raise DataError(
-            f"{dataset.name}: expected users with a profile s.d. of at least {SMALLEST_SPREAD} and a mean of at most "
-            f"{LARGEST_MEAN}, got none; these problems need profiles made of ratings"
-        )
+        wanted = f"users with a profile s.d. of at least {SMALLEST_SPREAD} and a mean of at most {LARGEST_MEAN}"
+        raise DataError(f"{dataset.name}: expected {wanted}, got none; give profiles made of ratings")
     return users, present[users], mean[users], spread[users]
 
 

@@ -1,8 +1,6 @@
-"""The contract of an environment beyond `core.Environment`: what a problem is built from, how a round is scored, and
-which members are optional.
+"""What a problem is built from, how a round is scored, and the optional members of an environment.
 
-Each optional member is a protocol below whose docstring says what happens without it. `run` and `build_policy` accept
-any object with the members of `core.Environment` and recognise the optional ones by `isinstance`.
+Each optional member is a protocol, recognised by `isinstance`; its docstring says what happens without it.
 """
 
 from __future__ import annotations
@@ -85,8 +83,7 @@ class HasArms(Protocol):
 
 @runtime_checkable
 class HasCounts(HasArms, Protocol):
-    """(N, d) observations behind each entry of `profiles`, or None. Without them a profile tracker starts from its
-    configured pseudo-count."""
+    """(N, d) observations behind `profiles`, or None. Without them a profile tracker starts from its pseudo-count."""
 
     @property
     def counts(self) -> Tensor | None: ...
@@ -112,10 +109,9 @@ def arrival(environment: Environment, t: int) -> int | None:
 
 
 def scored(environment: Environment, round: Round, slate: Slate, feedback: Feedback) -> RoundScore:
-    """The environment's own score, or one from u* and u(S) alone.
+    """The environment's own score, or one from u* and u(S) alone, where u* replaces R*, which is not drawn.
 
-    In the latter u* stands for R*, which is not drawn: E max(0, R* − R) becomes max(0, u* − u(S)), its floor 0, and
-    the gap of means K (u* − u(S)), its value where the slate pays the mean.
+    E max(0, R* − R) becomes max(0, u* − u(S)), its floor 0, and the gap of means K (u* − u(S)), as for the mean.
     """
     if isinstance(environment, HasScore):
         return environment.score(round, slate, feedback)

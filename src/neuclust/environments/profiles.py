@@ -1,4 +1,4 @@
-"""A prepared dataset as an environment: arms that like a query in proportion to their profile."""
+"""A prepared dataset as an environment: the paper's simulated rewards, or a replay of recorded ones."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from neuclust.data.dataset import ProfileDataset
-from neuclust.environments.dealing import MeanRewards, Simulated
+from neuclust.data.offers import Offers
+from neuclust.environments.dealing import Arms, MeanRewards, Recorded, Simulated
 from neuclust.environments.problem import ProblemSpec
-from neuclust.environments.replay import dataset_arms, replay_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
+
+Floats = NDArray[np.float32]
 
 RATING_NOISE = 0.9  # s.d. of one rating around the user's mean for such a movie
 SMALLEST_RATING, LARGEST_RATING = 0.5, 5.0
@@ -29,8 +31,7 @@ SMALLEST_POOL = 100  # unplayed queries that suffice to draw start ratings from
 class TanhAffinity:
     """μ = tanh(s/4), s = <a, x> / ‖a ⊙ x‖₀, 0 without overlap: (n,).
 
-    Where a is binary s is the mean of the profile over the features asked for. Profiles are kept by
-    column, (d, N), so that a round touches the columns it asks for and no others.
+    Profiles are kept by column, (d, N), so that a round reads the columns of its query alone.
     """
 
     columns: Tensor
@@ -81,13 +82,12 @@ def tanh_affinity(profiles: Tensor) -> MeanRewards:
 def profile_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
     """The paper's problem on a dataset, sized by `spec` or its fields; the horizon defaults to all its rounds.
 
-    A dataset with offers is played back instead, as `replay_environment` does: what really happened is not simulated.
-    With `start_ratings` the agent sees profiles made of that many noisy ratings per arm, with their
-    `counts`, while the mean rewards stay those of the dataset's own profiles.
+    A dataset with offers is replayed instead (`replay_environment`). With `start_ratings` the agent sees profiles made
+    of that many noisy ratings per arm, with their `counts`; mean rewards stay those of the dataset's profiles.
     """
     spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
     if dataset.offers is not None:
-        _refuse_simulation(dataset, arms_per_round=spec.arms_per_round, start_ratings=spec.start_ratings)
+        refuse_simulation(dataset.name, arms_per_round=spec.arms_per_round, start_ratings=spec.start_ratings)
         return replay_environment(dataset, spec)
     check_affinity(dataset)
     shown, counts = dataset.arms, dataset.counts
@@ -98,37 +98,68 @@ def profile_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None
     return SlateEnvironment(dataset.name, dataset_arms(dataset, shown, counts), rounds, spec)
 
 
+@dataclass(frozen=True, slots=True)
+class PlayedBack:
+    """Round t is the recorded round at `order[t - 1]`: rows offered (n,) and what each paid (n,)."""
+
+    offers: Offers
+    order: NDArray[np.int64]
+
+    def __call__(self, t: int) -> tuple[Tensor, Tensor]:
+        arms, rewards = self.offers.of(int(self.order[t - 1]))
+        return torch.tensor(arms, dtype=torch.int64), torch.tensor(rewards, dtype=torch.float64)
+
+
+def replay_environment(dataset: ProfileDataset, spec: ProblemSpec | None = None, **fields: Any) -> SlateEnvironment:
+    """The recorded rounds of a dataset, in an order dealt by the seed; a shorter horizon plays the first of them.
+
+    Arms pay what they paid, 0 or 1, without noise: the best slate is the best in hindsight, and clipped regret equals
+    expected regret with floor 0.
+    """
+    spec = ProblemSpec.of(spec, fields, horizon=len(dataset.rounds))
+    if dataset.offers is None:
+        raise DataError(f"{dataset.name}: expected recorded offers to play back, got a dataset without")
+    smallest = int(dataset.offers.sizes.min())
+    if spec.slate_size > smallest:
+        wanted = f"a slate size from 1 to the {smallest} arms of the smallest round"
+        advice = "prepare the replay with more arms per round"
+        raise ConfigError(f"{dataset.name}: expected {wanted}, got {spec.slate_size}; {advice}")
+    order = stream(spec.seed, "replay order").permutation(len(dataset.rounds))
+    rounds = Recorded(PlayedBack(dataset.offers, order), torch.tensor(dataset.rounds[order], dtype=torch.float64))
+    return SlateEnvironment(dataset.name, dataset_arms(dataset, dataset.arms, dataset.counts), rounds, spec)
+
+
+def dataset_arms(dataset: ProfileDataset, profiles: Floats, counts: Floats | None) -> Arms:
+    """The arms of a dataset with these profiles and counts, (N, d) each."""
+    known = None if counts is None else torch.tensor(counts, dtype=torch.float64)
+    ids = torch.tensor(dataset.arm_ids, dtype=torch.int64)
+    return Arms(torch.tensor(profiles, dtype=torch.float64), ids, known)
+
+
 def check_affinity(dataset: ProfileDataset) -> None:
     """Refuse features that the paper's simulated reward cannot take: tanh(s/4) is a probability only for s ≥ 0."""
     for name, array in (("arms", dataset.arms), ("rounds", dataset.rounds)):
         if (array < 0).any():
             row, column = np.argwhere(array < 0)[0]
-            raise DataError(
-                f"{dataset.name}: expected non-negative features for the paper's simulated reward tanh(s/4), a "
-                f"probability only then, got the negative entry {name}[{row}, {column}] = {array[row, column]:g}; "
-                "give the dataset recorded rewards (offers), which may have any features, or shift them to 0 or more"
-            )
+            wanted = "non-negative features for the paper's simulated reward tanh(s/4)"
+            got = f"the negative entry {name}[{row}, {column}] = {array[row, column]:g}"
+            advice = "give the dataset recorded rewards (offers), or shift features to 0 or more"
+            raise DataError(f"{dataset.name}: expected {wanted}, got {got}; {advice}")
 
 
-def _refuse_simulation(dataset: ProfileDataset, **options: int | None) -> None:
-    """Options that would change what really happened."""
+def refuse_simulation(dataset: object, **options: int | None) -> None:
+    """Refuse options that would change recorded rounds; `dataset` is its name or file."""
     for name, value in options.items():
         if value is not None:
-            raise ConfigError(
-                f"expected none with {dataset.name}, which plays back recorded rewards of the arms that were really "
-                f"there, got {value}; drop it, or simulate rewards from the profiles of "
-                "dataclasses.replace(dataset, offers=None)",
-                field=name,
-            )
+            wanted = f"none with {dataset}, which plays back recorded rewards of the arms that were really there"
+            advice = "drop it, or simulate rewards on a dataset without offers"
+            raise ConfigError(f"expected {wanted}, got {value}; {advice}", field=name)
 
 
-def start_profiles(
-    dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings per arm.
+def start_profiles(dataset: ProfileDataset, n_ratings: int, horizon: int, seed: int) -> tuple[Floats, Floats]:
+    """Profiles (N, d) and counts (N, d) from `n_ratings` simulated ratings per arm, of queries after the horizon.
 
-    A rating is the arm's mean over the query's features that it has, plus N(0, 0.9²), clipped to
-    [0.5, 5] and rounded to half stars; queries come from the rounds after the horizon.
+    A rating is the arm's mean over the query's features that it has + N(0, 0.9²), in [0.5, 5], in half stars.
     """
     if n_ratings < 1:
         raise ConfigError(f"expected at least 1 rating per arm, got {n_ratings}", field="start_ratings")

@@ -1,7 +1,6 @@
-"""Slate rewards: what a slate pays when j of its K Bernoulli arms were rewarded.
+"""Slate rewards: what a slate pays when j of its K Bernoulli arms were rewarded, a table of K + 1 values.
 
-Every symmetric reward of K coins is a table of K + 1 values, so expectations are exact through the
-Poisson-binomial distribution. Tables never fall, hence the best slate is always the K best arms.
+Expectations are exact by the Poisson-binomial distribution. Tables never fall: the best slate is the K best arms.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.poisson_binomial import pmf
 
 TOLERANCE = 1e-9
-
 DEFAULT_FRACTION = 0.8  # the paper's
 DEFAULT_REWARD = f"threshold:{DEFAULT_FRACTION:g}"
 REWARD_FORMS = "threshold, threshold:FRACTION, mean, product, at-least-one or table:V0,V1,...,VK"
@@ -33,7 +31,15 @@ class SlateReward:
     values: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        _check_table(self.name, self.values)
+        at = f"slate reward {self.name}"
+        if len(self.values) < 2:
+            raise ConfigError(f"{at}: expected K + 1 >= 2 values, got {len(self.values)}")
+        if not all(map(math.isfinite, self.values)):
+            raise ConfigError(f"{at}: expected finite values, got {self.values}")
+        for j, (lower, upper) in enumerate(itertools.pairwise(self.values)):
+            if upper < lower - TOLERANCE:
+                got = f"{lower:g} for {j} rewarded arms and {upper:g} for {j + 1}"
+                raise ConfigError(f"{at}: expected values that never fall, so that the K best arms win, got {got}")
 
     @property
     def slate_size(self) -> int:
@@ -125,7 +131,11 @@ def parse_reward(text: str, slate_size: int) -> SlateReward:
     if kind == "threshold":
         return threshold(slate_size, *_numbers(text, argument))
     if kind == "table":
-        return _sized(from_table(_numbers(text, argument)), slate_size)
+        reward = from_table(_numbers(text, argument))
+        if reward.slate_size != slate_size:
+            wanted = f"{slate_size + 1} values for slates of {slate_size} (0 to {slate_size} rewarded arms)"
+            raise ConfigError(f"slate reward {reward.name}: expected {wanted}, got {len(reward.values)}")
+        return reward
     raise ConfigError(f"slate reward: expected {REWARD_FORMS}, got {text!r}")
 
 
@@ -137,25 +147,3 @@ def _numbers(text: str, argument: str) -> list[float]:
     if text.strip().startswith("threshold") and len(numbers) != 1:
         raise ConfigError(f"slate reward {text!r}: expected one fraction after the colon, got {len(numbers)}")
     return numbers
-
-
-def _sized(reward: SlateReward, slate_size: int) -> SlateReward:
-    if reward.slate_size != slate_size:
-        raise ConfigError(
-            f"slate reward {reward.name}: expected {slate_size + 1} values for slates of {slate_size} "
-            f"(0 to {slate_size} rewarded arms), got {len(reward.values)}"
-        )
-    return reward
-
-
-def _check_table(name: str, values: tuple[float, ...]) -> None:
-    if len(values) < 2:
-        raise ConfigError(f"slate reward {name}: expected K + 1 >= 2 values, got {len(values)}")
-    if not all(math.isfinite(value) for value in values):
-        raise ConfigError(f"slate reward {name}: expected finite values, got {values}")
-    for j, (lower, upper) in enumerate(itertools.pairwise(values)):
-        if upper < lower - TOLERANCE:
-            raise ConfigError(
-                f"slate reward {name}: expected values that never fall, got {lower:g} for {j} rewarded arms "
-                f"and {upper:g} for {j + 1}; otherwise the best slate is not the K best arms"
-            )

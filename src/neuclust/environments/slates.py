@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.environments.dealing import Arms, Offer, Rounds, Simulated, average_means, coins, query_at, same
-from neuclust.environments.delivery import Delivery
+from neuclust.environments.dealing import Arms, Delivery, Offer, Rounds, Simulated, average_means, coins, query_at, same
 from neuclust.environments.problem import ProblemSpec, RoundScore
 from neuclust.environments.rewards import Outcomes, SlateReward, expected_clipped, threshold
 from neuclust.environments.structured import StructuredReward
@@ -34,11 +33,9 @@ class Truth:
 class SlateEnvironment:
     """A catalogue of arms, rounds with hidden mean rewards, a slate reward and a delivery of feedback.
 
-    Without `spec.arms_per_round` every round offers all arms, in the same tensors; with it a random subset,
-    ascending. The coin of arm i in round t depends on (seed, t, i) alone, so every policy meets the same coins.
-
-    `pays` is the slate reward where it is not `spec.reward`, a count of rewarded arms; its groups are `arms.labels`.
-    `delivery` says which feedback comes late, never or in part; the score is of what was played, seen or not.
+    A round offers all arms, in the same tensors, or `spec.arms_per_round` at random, ascending. The coin of arm i in
+    round t depends on (seed, t, i) alone. `pays` replaces `spec.reward`, which counts rewarded arms; its groups are
+    `arms.labels`. `delivery` says which feedback comes late, never or in part; scores ignore it.
     """
 
     def __init__(
@@ -71,10 +68,7 @@ class SlateEnvironment:
     def reward(self) -> SlateReward:
         """The reward by the number of rewarded arms; refused where the slate pays by something else."""
         if not isinstance(self.pays, SlateReward):
-            raise ConfigError(
-                f"{self.name}: expected a reward that counts arms, but this problem pays by {self.pays.name}; "
-                "use expected_reward and score instead"
-            )
+            raise ConfigError(f"{self.name}: pays by {self.pays.name}, no count of arms; use expected_reward and score")
         return self.pays
 
     def round(self, t: int) -> Round:
@@ -152,11 +146,8 @@ class SlateEnvironment:
         """Whether both deal the same rounds with the same means, so that only their coins can differ."""
         if not (self.is_plain and other.is_plain):
             return False
-        if self is other:
-            return True
-        if not (self.offer.is_whole and other.offer.is_whole):
-            return False  # the seed deals the offers
-        return isinstance(self.rounds, Simulated) and all(map(same, _foundations(self), _foundations(other)))
+        whole = self.offer.is_whole and other.offer.is_whole and isinstance(self.rounds, Simulated)  # no seed in them
+        return self is other or (whole and all(map(same, _foundations(self), _foundations(other))))
 
     def _truth_at(self, t: int) -> Truth:
         if self._truth is None or self._truth.t != t:
@@ -172,21 +163,17 @@ class SlateEnvironment:
     def _truth_of(self, round: Round) -> Truth:
         truth = self._truth_at(round.t)
         if len(round.arm_ids) != len(truth.means):
-            raise DataError(
-                f"{self.name}: expected round {round.t} as dealt, with {len(truth.means)} arms, "
-                f"got one with {len(round.arm_ids)}; play rounds of this environment"
-            )
+            wanted = f"round {round.t} as dealt, with {len(truth.means)} arms"
+            raise DataError(f"{self.name}: expected {wanted}, got one with {len(round.arm_ids)}")
         return truth
 
 
 def _positions(problem: SlateEnvironment, round: Round, slate: Slate) -> Tensor:
     positions = slate.positions.to("cpu")
-    wanted, n = problem.slate_size, len(round.arm_ids)
-    chosen = positions.tolist()
-    if len(set(chosen)) != wanted or len(chosen) != wanted or min(chosen) < 0 or max(chosen) >= n:
-        raise DataError(
-            f"{problem.name}, round {round.t}: expected {wanted} distinct positions from 0 to {n - 1}, got {chosen}"
-        )
+    k, n, chosen = problem.slate_size, len(round.arm_ids), positions.tolist()
+    if len(set(chosen)) != k or len(chosen) != k or min(chosen) < 0 or max(chosen) >= n:
+        at = f"{problem.name}, round {round.t}"
+        raise DataError(f"{at}: expected {k} distinct positions from 0 to {n - 1}, got {chosen}")
     return positions
 
 
@@ -200,18 +187,14 @@ def _check_sizes(name: str, n: int, slate_size: int, arms_per_round: int | None)
     if not 1 <= offered <= n:
         raise ConfigError(f"{name}: expected 1 to {n} arms offered per round, got {offered}")
     if not 1 <= slate_size <= offered:
-        raise ConfigError(
-            f"{name}: expected a slate size from 1 to the {offered} arms offered per round, got {slate_size}"
-        )
+        raise ConfigError(f"{name}: expected a slate size from 1 to the {offered} arms offered, got {slate_size}")
 
 
 def _check_problem(problem: SlateEnvironment) -> None:
     n, d, queries = problem.n_arms, problem.dim, problem.rounds.queries
     if problem.pays.slate_size != problem.slate_size:
-        raise ConfigError(
-            f"{problem.name}: expected a reward of slates of {problem.slate_size}, "
-            f"got {problem.pays.name} of slates of {problem.pays.slate_size}"
-        )
+        got = f"{problem.pays.name} of slates of {problem.pays.slate_size}"
+        raise ConfigError(f"{problem.name}: expected a reward of slates of {problem.slate_size}, got {got}")
     if problem.horizon < 1 or (queries is not None and problem.horizon > len(queries)):
         limit = "at least 1" if queries is None else f"1 to the {len(queries)} prepared rounds"
         raise ConfigError(f"{problem.name}: expected a horizon of {limit}, got {problem.horizon}")

@@ -1,7 +1,4 @@
-"""Slate rewards that are more than a count: the other arms of the slate matter, or their order.
-
-Each knows the distribution of what a slate pays and its best slate, exactly; the docstrings say why.
-"""
+"""Slate rewards that depend on groups or on the order of the arms, with exact distributions and best slates."""
 
 import itertools
 from collections.abc import Callable
@@ -44,8 +41,7 @@ class StructuredReward(Protocol):
 class DiminishingReturns:
     """R = Σ_groups (1 + δ + … + δ^{j−1}) / K where j of a group's arms were rewarded.
 
-    δ = 0 counts the groups that were hit (coverage: variety is all), δ = 1 the rewarded arms (the mean); between
-    them every further success of a group is worth less: a penalty on redundancy.
+    δ = 0 counts the groups that were hit (coverage), δ = 1 the rewarded arms (the mean).
     """
 
     slate_size: int
@@ -55,10 +51,8 @@ class DiminishingReturns:
         if not 0.0 <= self.discount <= 1.0:
             raise ConfigError(f"diminishing returns: expected a discount from 0 to 1, got {self.discount}")
         if not 1 <= self.slate_size <= LARGEST_ENUMERATED_SLATE:
-            raise ConfigError(
-                f"diminishing returns: expected slates of 1 to {LARGEST_ENUMERATED_SLATE} arms (all 2^K cases are "
-                f"counted), got {self.slate_size}"
-            )
+            wanted = f"slates of 1 to {LARGEST_ENUMERATED_SLATE} arms (all 2^K cases are counted)"
+            raise ConfigError(f"diminishing returns: expected {wanted}, got {self.slate_size}")
 
     @property
     def name(self) -> str:
@@ -114,10 +108,7 @@ class Cascade:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.patience <= 1.0 or self.slate_size < 1:
-            raise ConfigError(
-                f"cascade: expected a patience above 0 up to 1 and slates of at least 1 arm, got {self.patience} "
-                f"and {self.slate_size}"
-            )
+            raise ConfigError(f"cascade: expected a patience in (0, 1] and slates of at least 1 arm, got {self}")
 
     @property
     def name(self) -> str:

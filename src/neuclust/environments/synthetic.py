@@ -1,8 +1,7 @@
-"""Problems whose truth is known and that no single policy wins: `clusters`, `bump`, `quadratic`.
+"""Synthetic problems with known mean rewards: `clusters`, `bump`, `quadratic`.
 
-The arms of a problem are the same for every seed; the seed deals what is hidden (directions, heights,
-shapes), the arms offered and the coins. Equal seeds therefore pair policies on one instance, and
-different seeds are different instances of the problem.
+The arms are the same for every seed; the seed deals what is hidden (directions, heights, shapes), the arms offered and
+the coins: equal seeds pair policies on one instance of the problem, different seeds are different instances.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.environments.dealing import Arms, Simulated
-from neuclust.environments.delivery import Delivery
+from neuclust.environments.dealing import Arms, Delivery, Simulated
 from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.environments.structured import StructuredReward
@@ -31,23 +29,12 @@ CLUSTER_SPREAD = 0.5  # length of an arm's noise around its unit centre, before 
 LOWEST_HEIGHT, SECOND_HEIGHT = 0.2, 0.88  # of a cluster's best arms, as a share of the best cluster's
 
 
-def _logistic(v: Vector) -> Vector:
-    return 1.0 / (1.0 + np.exp(-3.0 * v))
-
-
-def _cosine(v: Vector) -> Vector:
-    return (1.0 + np.cos(v)) / 2.0
-
-
-def _notch(v: Vector) -> Vector:
-    return 1.0 - np.exp(-(v**2) / (2 * 0.3**2))
-
-
-def _bump(v: Vector) -> Vector:
-    return np.exp(-(v**2) / (2 * 1.2**2))
-
-
-SHAPES: tuple[Callable[[Vector], Vector], ...] = (_logistic, _cosine, _notch, _bump)  # each into [0, 1]
+SHAPES: tuple[Callable[[Vector], Vector], ...] = (  # each into [0, 1]
+    lambda v: 1.0 / (1.0 + np.exp(-3.0 * v)),  # logistic
+    lambda v: (1.0 + np.cos(v)) / 2.0,  # cosine
+    lambda v: 1.0 - np.exp(-(v**2) / (2 * 0.3**2)),  # notch
+    lambda v: np.exp(-(v**2) / (2 * 1.2**2)),  # bump
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +52,8 @@ def clusters(
 ) -> SlateEnvironment:
     """True clusters on the unit sphere, in each another shape and height of the mean reward.
 
-    μ = 0.05 + 0.9 · height_c · shape_c(v), v = the arm's coordinate along a hidden direction of its
-    cluster (s.d. 1); shapes are logistic, cosine, notch and bump. One cluster has height 1, the
-    others 0.2 to 0.88, so that the best slate lies almost always inside one cluster.
+    μ = 0.05 + 0.9 · height_c · shape_c(v), v = the arm's coordinate along a hidden direction of its cluster (s.d. 1).
+    One cluster has height 1, the others 0.2 to 0.88: the best slate lies almost always inside one cluster.
     """
     return clustered("clusters", some_offered(spec, fields), (n_arms, dim, n_clusters))
 
@@ -85,18 +71,22 @@ def clustered(
     _check_sizes("clusters", n_arms, dim)
     if not 1 <= n_clusters <= n_arms:
         raise ConfigError(f"clusters: expected 1 to {n_arms} clusters, got {n_clusters}")
-    arms, labels, centres = clustered_arms(n_arms, dim, n_clusters)
-    means = cluster_means(arms, labels, centres, stream(spec.seed, "clusters truth"))
-    rounds = Simulated(FixedMeans(torch.from_numpy(means)))
-    return SlateEnvironment(name, Arms.numbered(arms, labels), rounds, spec, pays=pays, delivery=delivery)
+    arms, means = true_clusters(sizes, spec.seed)
+    return SlateEnvironment(name, arms, Simulated(FixedMeans(means)), spec, pays=pays, delivery=delivery)
+
+
+def true_clusters(sizes: tuple[int, int, int], seed: int) -> tuple[Arms, Tensor]:
+    """The arms of `clusters`, the same for every seed, and their mean rewards (N,), drawn with the seed."""
+    arms, labels, centres = clustered_arms(*sizes)
+    means = cluster_means(arms, labels, centres, stream(seed, "clusters truth"))
+    return Arms.numbered(arms, labels), torch.from_numpy(means)
 
 
 def bump(spec: ProblemSpec | None = None, *, n_arms: int = 5000, dim: int = 20, **fields: Any) -> SlateEnvironment:
     """Unit vectors that are good near one hidden spot, which no linear score can find.
 
-    μ = 0.05 + 0.9 exp(−((x·a − 0.2)² + (x·b + 0.2)²) / (2 · 0.13²)), a ⊥ b hidden unit vectors. Uniform play
-    loses about 465 in 500 rounds, a linear score about 390. A prototype had 439 and 336: 250 arms per round lower the
-    first to 440 but not the second, a and b at an angle lower both a little, so its definition is kept as it reads.
+    μ = 0.05 + 0.9 exp(−((x·a − 0.2)² + (x·b + 0.2)²) / (2 · 0.13²)), a ⊥ b hidden unit vectors. In 500 rounds
+    uniform play has a regret of about 465, a linear score about 390.
     """
 
     def height(arms: Matrix, generator: np.random.Generator) -> Vector:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from neuclust.core import Policy
 from neuclust.environments.problem import HasArms
@@ -37,34 +38,18 @@ class Contestant:
         clustering = self.clustering
         arms = len(environment.arm_ids) if isinstance(environment, HasArms) else math.inf
         if clustering is not None and clustering.method != "hdbscan" and clustering.count > arms:
-            raise ConfigError(
-                f"{self.title}: expected at most as many clusters as arms, got {clustering.count} clusters for "
-                f"{arms} arms; ask for fewer",
-                field="clusters",
-            )
+            got = f"{clustering.count} clusters for {arms} arms; ask for fewer"
+            raise ConfigError(f"{self.title}: expected at most as many clusters as arms, got {got}", field="clusters")
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:
-        return build_policy(
-            self.policy,
-            preset=self.preset,
-            environment=environment,
-            seed=seed,
-            clusters=self.clusters,
-            overrides=self.settings,
-        )
+        own: dict[str, Any] = {"preset": self.preset, "clusters": self.clusters, "overrides": self.settings}
+        return build_policy(self.policy, environment=environment, seed=seed, **own)
 
 
 def parse_contestants(
-    names: Sequence[str],
-    *,
-    preset: str = "default",
-    clusters: int | None = None,
-    settings: Sequence[str] = (),
+    names: Sequence[str], *, preset: str = "default", clusters: int | None = None, settings: Sequence[str] = ()
 ) -> tuple[Contestant, ...]:
-    """Contestants from `NAME` or `NAME:PRESET`, and settings from `key=value` or `NAME.key=value`.
-
-    A setting with a policy's name before the dot is for that policy alone; any other is for all of them.
-    """
+    """Contestants from `NAME` or `NAME:PRESET`; settings are `key=value`, or `NAME.key=value` for one policy."""
     pairs = [_split_setting(text) for text in settings]
     split = [split_name(name) for name in names]
     policies = [policy for policy, _ in split]
@@ -72,7 +57,10 @@ def parse_contestants(
         Contestant(policy, own_preset or preset, clusters, _settings_of(policy, pairs, policies))
         for policy, own_preset in split
     ]
-    _refuse_twins(contestants)
+    titles = [contestant.title for contestant in contestants]
+    twice = sorted({title for title in titles if titles.count(title) > 1})
+    if twice:
+        raise ConfigError(f"expected each policy and preset once, got {twice[0]} twice; name it once", field="policy")
     return tuple(contestants)
 
 
@@ -94,10 +82,3 @@ def _settings_of(policy: str, pairs: Sequence[tuple[str, str]], policies: Sequen
             raise ConfigError(f"expected each key once, got {name} twice for {policy}; keep one", field="settings")
         chosen[name] = value
     return chosen
-
-
-def _refuse_twins(contestants: Sequence[Contestant]) -> None:
-    titles = [contestant.title for contestant in contestants]
-    twice = sorted({title for title in titles if titles.count(title) > 1})
-    if twice:
-        raise ConfigError(f"expected each policy and preset once, got {twice[0]} twice; name it once", field="policy")

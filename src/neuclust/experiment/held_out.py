@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from neuclust.core import Feedback, Round, Slate
+from neuclust.core import Round
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
-from neuclust.environments.problem import RoundScore
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.problem import DEFAULT_ROUNDS, OpenProblem, Problem, open_problem
@@ -22,25 +21,12 @@ class LaterRounds:
         self.environment, self._skipped = environment, skipped
         self.name, self.dim, self.slate_size = environment.name, environment.dim, environment.slate_size
         self.horizon = environment.horizon - skipped
+        # `Round.t` stays the other's count of rounds, and so do the arguments of these
+        self.play, self.arrival, self.score = environment.play, environment.arrival, environment.score
+        self.expected_reward, self.best_expected_reward = environment.expected_reward, environment.best_expected_reward
 
     def round(self, t: int) -> Round:
         return self.environment.round(self._skipped + t)
-
-    def play(self, round: Round, slate: Slate) -> Feedback:
-        return self.environment.play(round, slate)
-
-    def arrival(self, t: int) -> int | None:
-        """In the other's count of rounds, as `Round.t` is."""
-        return self.environment.arrival(t)
-
-    def expected_reward(self, round: Round, slate: Slate) -> float:
-        return self.environment.expected_reward(round, slate)
-
-    def best_expected_reward(self, round: Round) -> float:
-        return self.environment.best_expected_reward(round)
-
-    def score(self, round: Round, slate: Slate, feedback: Feedback) -> RoundScore:
-        return self.environment.score(round, slate, feedback)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +53,8 @@ def split_problem(problem: Problem, dataset: ProfileDataset | None = None) -> Sp
     half = len(dataset.rounds) // 2
     rounds = min(DEFAULT_ROUNDS, half) if problem.rounds is None else problem.rounds
     if not 1 <= rounds <= half:
-        raise ConfigError(
-            f"{problem.data}: expected at most {half} rounds, half of the {len(dataset.rounds)} it holds, since tuning "
-            f"needs as many that are not reported, got {rounds}; ask for fewer rounds"
-        )
+        wanted = f"at most {half} rounds, half of the {len(dataset.rounds)} it holds, the others being for tuning"
+        raise ConfigError(f"{problem.data}: expected {wanted}, got {rounds}; ask for fewer rounds")
     if dataset.offers is None:
         return _split_in_time(problem, dataset, rounds)
     return _split_records(replace(problem, rounds=rounds), dataset, dataset.offers)
@@ -90,12 +74,9 @@ def _split_records(problem: Problem, dataset: ProfileDataset, offers: Offers) ->
     held, half = len(dataset.rounds), len(dataset.rounds) // 2
     early = open_problem(problem, _records(dataset, offers, 0, half))
     late = open_problem(problem, _records(dataset, offers, half, held))
-    return Split(
-        replace(late, label=LABELLED),
-        replace(early, label={"recorded_rounds": "earlier half"}),
-        f"tuned on {problem.rounds} of the later {held - half} recorded rounds, reported on {problem.rounds} of the "
-        f"earlier {half}",
-    )
+    note = f"tuned on {problem.rounds} of the later {held - half} recorded rounds, reported on {problem.rounds} of the"
+    report = replace(early, label={"recorded_rounds": "earlier half"})
+    return Split(replace(late, label=LABELLED), report, f"{note} earlier {half}")
 
 
 def _records(dataset: ProfileDataset, offers: Offers, start: int, stop: int) -> ProfileDataset:

@@ -3,26 +3,24 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.catalogue import build_environment, takes_data
-from neuclust.environments.profiles import profile_environment
+from neuclust.environments.profiles import profile_environment, refuse_simulation
 from neuclust.environments.rewards import parse_reward
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 
-RewardSource = Literal["built-in", "simulated", "replayed"]
 DEFAULT_ENV = "movielens-twin"
 DEFAULT_ROUNDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A catalogue environment, a prepared file (`data`), or an environment made of a file (`ml-*` on MovieLens);
-    `rounds` None = 1000, or all of a shorter file.
+    """A catalogue environment, a prepared file (`data`), or an environment made of a file (`ml-*` on MovieLens).
 
-    A file with recorded offers is played back; any other is simulated from its profiles.
+    `rounds` None = 1000, or all of a shorter file. A file with offers is replayed, another is simulated.
     """
 
     env: str = DEFAULT_ENV
@@ -42,33 +40,18 @@ class Problem:
     @property
     def options(self) -> dict[str, str | int | None]:
         """What a record keeps beside the name."""
-        return {
-            "slate_reward": self.slate_reward,
-            "arms_per_round": self.arms_per_round,
-            "start_ratings": self.start_ratings,
-        }
+        return {name: getattr(self, name) for name in ("slate_reward", "arms_per_round", "start_ratings")}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenProblem:
-    """A problem ready to be played: its environment by seed, the number of rounds and the source of its rewards.
-
-    `skipped` rounds at the beginning are left out, `label` joins the problem's options in records; both serve tuning,
-    whose development rounds are never reported.
-    """
+    """A problem ready to be played, without its first `skipped` rounds; `label` joins the options in records."""
 
     environment: Callable[[int], SlateEnvironment]
     rounds: int
-    rewards: RewardSource = "built-in"
+    rewards: str = "built-in"  # their source: built-in, simulated or replayed
     skipped: int = 0
     label: Mapping[str, str] = field(default_factory=dict)
-
-
-def reward_source(problem: Problem, dataset: ProfileDataset | None) -> RewardSource:
-    """The source of rewards: a problem of the catalogue, the paper's model on profiles, or the file itself."""
-    if dataset is None or takes_data(problem.env):
-        return "built-in"
-    return "simulated" if dataset.offers is None else "replayed"
 
 
 def rewards_sentence(source: str, name: str) -> str:
@@ -87,41 +70,25 @@ def open_problem(problem: Problem, dataset: ProfileDataset | None = None) -> Ope
         parse_reward(problem.slate_reward, problem.slate_size)
     if dataset is None and problem.data is not None:
         dataset = load_dataset(problem.data)
-    source = reward_source(problem, dataset)
     rounds = DEFAULT_ROUNDS if problem.rounds is None else problem.rounds
     if dataset is None or takes_data(problem.env):
-        return OpenProblem(lambda seed: _environment(problem, rounds, seed, dataset), rounds, source)
+        return OpenProblem(lambda seed: _environment(problem, rounds, seed, dataset), rounds)
     if dataset.offers is not None:
-        _refuse_simulation(problem)
-    held = len(dataset.rounds)
+        refuse_simulation(problem.data, arms_per_round=problem.arms_per_round, start_ratings=problem.start_ratings)
+    held, source = len(dataset.rounds), "simulated" if dataset.offers is None else "replayed"
     length = min(rounds, held) if problem.rounds is None else rounds
     if length > held:
-        raise ConfigError(
-            f"{problem.data}: expected at most the {held} rounds it holds, got {length}; ask for fewer rounds"
-        )
+        wanted = f"at most the {held} rounds it holds"
+        raise ConfigError(f"{problem.data}: expected {wanted}, got {length}; ask for fewer rounds")
     return OpenProblem(lambda seed: _environment(problem, length, seed, dataset), length, source)
 
 
 def _environment(problem: Problem, rounds: int, seed: int, dataset: ProfileDataset | None) -> SlateEnvironment:
     text, size = problem.slate_reward, problem.slate_size
-    options: dict[str, Any] = {
-        "arms_per_round": problem.arms_per_round,
-        "start_ratings": problem.start_ratings,
-        **{"slate_size": size, "horizon": rounds, "seed": seed},
-    }
+    options: dict[str, Any] = {"slate_size": size, "horizon": rounds, "seed": seed}
+    options |= {"arms_per_round": problem.arms_per_round, "start_ratings": problem.start_ratings}
     if dataset is None or takes_data(problem.env):
         environment = build_environment(problem.env, reward=text, dataset=dataset, **options)
         return cast("SlateEnvironment", environment)  # or another kind, for a name from outside
     reward = None if text is None else parse_reward(text, size)
     return profile_environment(dataset, reward=reward, **options)
-
-
-def _refuse_simulation(problem: Problem) -> None:
-    """Refuse options that would change recorded rounds."""
-    for name, value in (("arms_per_round", problem.arms_per_round), ("start_ratings", problem.start_ratings)):
-        if value is not None:
-            raise ConfigError(
-                f"expected none with {problem.data}, which plays back recorded rewards of the arms that were really "
-                f"there, got {value}; drop it",
-                field=name,
-            )

@@ -1,5 +1,7 @@
 """Rows of results: what one run of one policy gave, and its JSON on disk."""
 
+from __future__ import annotations  # `_KINDS` and the store read the annotations of RunRecord as text
+
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -57,8 +59,7 @@ class RunRecord:
         row = asdict(self)
         row["curve"] = [list(point) for point in self.curve]
         row["reward_curve"] = [list(point) for point in self.reward_curve]
-        row["chosen_clusters"] = list(self.chosen_clusters)
-        return row
+        return row | {"chosen_clusters": list(self.chosen_clusters)}
 
 
 REQUIRED = tuple(
@@ -82,19 +83,16 @@ def read_runs(path: Path) -> list[RunRecord]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise DataError(
-            f"{path}: expected a results file, could not read it ({error.strerror}); name a folder or file of results"
-        ) from None
+        wanted = "expected a folder or file of results"
+        raise DataError(f"{path}: {wanted}, could not read it ({error.strerror}); name another") from None
     except ValueError as error:
         raise DataError(f"{path}: expected results as JSON, got something else ({error})") from None
     if not isinstance(document, dict) or not isinstance(document.get("runs"), list):
-        raise DataError(
-            f'{path}: expected {{"schema": {SCHEMA}, "runs": [...]}}, got another document; name a file of results'
-        )
+        wanted = f'{{"schema": {SCHEMA}, "runs": [...]}}'
+        raise DataError(f"{path}: expected {wanted}, got another document; name a file of results")
     if document.get("schema") != SCHEMA:
-        raise DataError(
-            f"{path}: expected schema {SCHEMA}, got {document.get('schema')!r}; read it with the neuclust that wrote it"
-        )
+        got = f"{document.get('schema')!r}; read it with the neuclust that wrote it"
+        raise DataError(f"{path}: expected schema {SCHEMA}, got {got}")
     return [record_from_json(row, f"{path}: run {index}") for index, row in enumerate(document["runs"], start=1)]
 
 
@@ -105,17 +103,15 @@ def record_from_json(row: object, where: str) -> RunRecord:
     missing = [name for name in REQUIRED if name not in row]
     if missing:
         raise DataError(f"{where}: expected the keys of a run, missing {', '.join(missing)}")
-    values = {
-        column.name: _value(column, row[column.name], where) for column in fields(RunRecord) if column.name in row
-    }
-    return RunRecord(**values)
+    known = (column for column in fields(RunRecord) if column.name in row)
+    return RunRecord(**{column.name: _value(column, row[column.name], where) for column in known})
 
 
 def _value(column: Field[Any], value: object, where: str) -> Any:
     expected, fits, kept = _KINDS[str(column.type)]
     if not fits(value):
         raise DataError(f"{where}, {column.name}: expected {expected}, got {value!r}")
-    return kept(value)
+    return value if kept is None else kept(value)
 
 
 def _is_number(value: object) -> bool:
@@ -131,24 +127,19 @@ def _is_curve(value: object) -> bool:
     return all(len(pair) == 2 and _is_whole(pair[0]) and _is_number(pair[1]) for pair in pairs)
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
+def _is_choices(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_whole, value))
 
 
-# By the annotation of a column of RunRecord: what is expected, the check, and how the value is kept. A new column is
-# checked without a second list.
-_KINDS: dict[str, tuple[str, Callable[[object], bool], Callable[[Any], Any]]] = {
-    "str": ("text", lambda value: isinstance(value, str), _as_it_is),
-    "int": ("a whole number", _is_whole, _as_it_is),
+# By the annotation of a column of RunRecord: what is expected, the check, and how the value is kept, if not as it is.
+_KINDS: dict[str, tuple[str, Callable[[object], bool], Callable[[Any], Any] | None]] = {
+    "str": ("text", lambda value: isinstance(value, str), None),
+    "int": ("a whole number", _is_whole, None),
     "float": ("a finite number", _is_number, float),
-    "bool": ("true or false", lambda value: isinstance(value, bool), _as_it_is),
-    "int | None": ("a whole number", lambda value: value is None or _is_whole(value), _as_it_is),
+    "bool": ("true or false", lambda value: isinstance(value, bool), None),
+    "int | None": ("a whole number", lambda value: value is None or _is_whole(value), None),
     "Curve": ("a list of [round, number] pairs", _is_curve, lambda pairs: tuple((t, float(y)) for t, y in pairs)),
-    "Choices": (
-        "a list of cluster numbers",
-        lambda value: isinstance(value, list) and all(map(_is_whole, value)),
-        tuple,
-    ),
-    "Mapping[str, str]": ("an object", lambda value: isinstance(value, dict), _as_it_is),
-    "Mapping[str, str | int | None]": ("an object", lambda value: isinstance(value, dict), _as_it_is),
+    "Choices": ("a list of cluster numbers", _is_choices, tuple),
+    "Mapping[str, str]": ("an object", lambda value: isinstance(value, dict), None),
+    "Mapping[str, str | int | None]": ("an object", lambda value: isinstance(value, dict), None),
 }

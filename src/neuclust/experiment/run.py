@@ -81,8 +81,7 @@ def is_curve_point(t: int, rounds: int) -> bool:
 
 
 class Hooks(TypedDict, total=False):
-    """What may watch or end a run: `on_round` gets the sums after every round; where `stop` returns true before a
-    round, the run ends there and its record says `interrupted`."""
+    """`on_round` gets the sums after every round; `stop`, called before it, may end the run as `interrupted`."""
 
     on_round: Callable[[Tally], None] | None
     stop: Callable[[], bool] | None
@@ -91,11 +90,7 @@ class Hooks(TypedDict, total=False):
 def run(
     policy: Policy, environment: Environment, rounds: int, seed: int, *, label: RunLabel, **hooks: Unpack[Hooks]
 ) -> RunRecord:
-    """Play `rounds` rounds and return their record.
-
-    Feedback reaches the policy at the end of its own round or, where the environment has an `arrival`, of the round
-    that it names. `seed` is only written down: policy and environment have theirs.
-    """
+    """Play `rounds` rounds and return their record, with `seed` written down; feedback may have a later `arrival`."""
     if not 1 <= rounds <= environment.horizon:
         raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
     on_round, stop = hooks.get("on_round"), hooks.get("stop")
@@ -129,16 +124,7 @@ def make_record(
     tally: Tally, environment: Environment, label: RunLabel, seed: int, seconds: float, failed: int
 ) -> RunRecord:
     """What a run's sums say, under its label."""
-    row = asdict(label) | asdict(tally)
-    row["env"] = label.env or environment.name
-    row["curve"], row["reward_curve"] = tuple(tally.curve), tuple(tally.reward_curve)
-    row["chosen_clusters"] = tuple(tally.chosen_clusters)
-    return RunRecord(
-        **row,
-        seed=seed,
-        slate_size=environment.slate_size,
-        interrupted=tally.rounds < tally.rounds_asked,
-        seconds=seconds,
-        failed_trainings=failed,
-        version=__version__,
-    )
+    row = asdict(label) | asdict(tally) | {"env": label.env or environment.name, "slate_size": environment.slate_size}
+    row |= {name: tuple(row[name]) for name in ("curve", "reward_curve", "chosen_clusters")}
+    row |= {"interrupted": tally.rounds < tally.rounds_asked, "failed_trainings": failed, "version": __version__}
+    return RunRecord(**row, seed=seed, seconds=seconds)

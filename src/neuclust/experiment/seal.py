@@ -2,8 +2,8 @@
 
     PAR1 | pages | neuclust-sha256:<64 hexadecimal digits> | footer | length of the footer | PAR1
 
-Readers of Parquet find the footer from the end and the pages from the offsets in it, so the line between them does not
-disturb them. The sum runs over everything but itself, and over whatever else is said to belong to the file.
+Readers of Parquet find the footer from the end and the pages by offsets in it, and skip what is between. The sum runs
+over all other bytes, and over the file's belongings.
 """
 
 import hashlib
@@ -22,10 +22,7 @@ def sealed(parquet: bytes, belongings: Iterable[bytes]) -> bytes:
 
 
 def is_intact(parquet: bytes, belongings: Iterable[bytes]) -> bool | None:
-    """Whether file and belongings are those that were sealed; None for a whole file without a seal.
-
-    Raises ValueError with half a sentence where the file is cut short or no Parquet at all.
-    """
+    """Whether file and belongings are those that were sealed, None without a seal; ValueError if it is no Parquet."""
     before, footer = _halves(parquet)
     place = len(before) - len(_MARK) - _LETTERS
     if place < 0 or not before[place:].startswith(_MARK):
@@ -37,10 +34,9 @@ def _halves(parquet: bytes) -> tuple[bytes, bytes]:
     """Everything before the footer, and the footer with its length and magic."""
     if not parquet:
         raise ValueError("got an empty file")
-    if len(parquet) < _TAIL + len(_MAGIC) or not parquet.startswith(_MAGIC) or not parquet.endswith(_MAGIC):
-        raise ValueError("got a file cut short or no Parquet file")
+    framed = len(parquet) >= _TAIL + len(_MAGIC) and parquet.startswith(_MAGIC) and parquet.endswith(_MAGIC)
     start = len(parquet) - _TAIL - int.from_bytes(parquet[-_TAIL : -len(_MAGIC)], "little")
-    if start < len(_MAGIC):
+    if not framed or start < len(_MAGIC):
         raise ValueError("got a file cut short or no Parquet file")
     return parquet[:start], parquet[start:]
 

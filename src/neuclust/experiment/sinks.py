@@ -1,12 +1,9 @@
-"""What happens to the outcome of a run: a file of all records, a folder of records, or one line of JSON per run.
-
-A sink is a function of an `Outcome`. It is called as each run ends, so that a kill costs the runs under way alone.
-"""
+"""Sinks, called with the `Outcome` of each run as it ends: a file of all records, or a folder; and lines of JSON."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +16,6 @@ from neuclust.experiment.tasks import Task, configuration
 from neuclust.files import write_text
 
 FAILURES = "failures"
-
-Sink = Callable[[Outcome], None]
 
 
 class RunsFiles:
@@ -52,15 +47,12 @@ class StoreSink:
         with folder_errors(self._folder):
             if isinstance(result, Failure):
                 failure.parent.mkdir(exist_ok=True)
-                write_text(failure, _failure_document(task, result))
+                row = {"key": task.key, "run": task.title, "error": result.error, "traceback": result.traceback}
+                document = json.dumps(row | {"config": configuration(task)}, indent=2, ensure_ascii=False)
+                write_text(failure, f"{document}\n")
             elif not outcome.interrupted:
                 write_run(self._folder, task.key, result)
                 failure.unlink(missing_ok=True)
-
-
-def _failure_document(task: Task, failure: Failure) -> str:
-    row = {"run": task.title, "error": failure.error, "traceback": failure.traceback, "config": configuration(task)}
-    return json.dumps({"key": task.key, **row}, indent=2, ensure_ascii=False) + "\n"
 
 
 @contextmanager
@@ -70,10 +62,9 @@ def folder_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason, advice = why_not_written(error, folder)
-        raise DataError(
-            f"{folder}: expected a folder that takes another record, could not write it ({reason}); {advice}. The "
-            "finished runs are kept, and the same command takes up the rest"
-        ) from None
+        said = f"expected a folder that takes another record, could not write it ({reason}); {advice}"
+        kept = "The finished runs are kept, and the same command takes up the rest"
+        raise DataError(f"{folder}: {said}. {kept}") from None
 
 
 class JsonLines:

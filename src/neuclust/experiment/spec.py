@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from neuclust.configuration import resolve
+from neuclust.configuration import flat, resolve
 from neuclust.environments.catalogue import takes_data
 from neuclust.environments.rewards import parse_reward
 from neuclust.errors import ConfigError, NeuclustError, one_of
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.problem import OpenProblem, Problem, open_problem
-from neuclust.experiment.toml_lines import TomlPlaces
+from neuclust.experiment.problem import DEFAULT_ENV, OpenProblem, Problem, open_problem
 from neuclust.registry import policy_config
 
 TOP = ("name", "rounds", "slate_size", "seeds", "environment", "policy")
 ENVIRONMENT = ("env", "data", "slate_size", "rounds", "slate_reward", "arms_per_round", "start_ratings")
 POLICY = ("policy", "preset", "clusters", "settings", "grid")
 _NAME = re.compile(r"\w[\w.-]*")
+_HEADER = re.compile(r"\s*\[\[?\s*([\w.\"'-]+)\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +39,42 @@ class SweepSpec:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """One table of the file with the means to say where an entry stands."""
+    """The index-th table of a name in the file (the top without a name), and its lines, which `tomllib` drops."""
 
-    places: TomlPlaces
+    file: Path
+    lines: Sequence[str]
     name: str | None
     index: int
     values: Mapping[str, Any]
 
     def refuse(self, text: str, *keys: str) -> NoReturn:
-        self.places.refuse(self.name, self.index, keys, text)
+        raise ConfigError(f"{self.file}:{self.line(keys)}: {text}")
+
+    def line(self, keys: Sequence[str] = ()) -> int:
+        """The line (from 1) of the innermost of `keys` that is found in the table, else of its header."""
+        found, end = self._span()
+        for key in keys:
+            found = self._entry(found, end, key) or self._entry(found, end, key.rsplit(".", 1)[-1]) or found
+        return found + 1
+
+    def _span(self) -> tuple[int, int]:
+        """First line and end of the table, sub-tables included."""
+        headers = [(n, match[1]) for n, line in enumerate(self.lines) if (match := _HEADER.match(line))]
+        if self.name is None:
+            return 0, headers[0][0] if headers else len(self.lines)
+        starts = [n for n, name in headers if name == self.name]
+        if self.index >= len(starts):
+            return 0, len(self.lines)
+        start = starts[self.index]
+        return start, next(
+            (n for n, name in headers if n > start and not name.startswith(f"{self.name}.")), len(self.lines)
+        )
+
+    def _entry(self, start: int, end: int, key: str) -> int | None:
+        """The first line that gives `key` a value, bare, quoted or dotted, or opens a sub-table of that name."""
+        name = re.escape(key)
+        entry = re.compile(rf"(?<![\w-])[\"']?{name}[\"']?\s*[=.]|\.{name}\s*\]")
+        return next((n for n in range(start, end) if entry.search(self.lines[n].split("#", 1)[0])), None)
 
     def check_keys(self, known: Sequence[str]) -> None:
         for key in self.values:
@@ -70,7 +97,7 @@ class _Table:
         found = self.values.get(key, [])
         if not isinstance(found, list) or not found or not all(isinstance(entry, dict) for entry in found):
             self.refuse(f"expected at least one [[{key}]], got {'none' if not found else repr(found)}", key)
-        return [_Table(self.places, key, index, entry) for index, entry in enumerate(found)]
+        return [_Table(self.file, self.lines, key, index, entry) for index, entry in enumerate(found)]
 
 
 def read_spec(file: Path) -> SweepSpec:
@@ -94,7 +121,7 @@ def read_spec(file: Path) -> SweepSpec:
 def _open(file: Path) -> _Table:
     try:
         text = file.read_text(encoding="utf-8")
-        return _Table(TomlPlaces(file, text), None, 0, tomllib.loads(text))
+        return _Table(file, text.splitlines(), None, 0, tomllib.loads(text))
     except OSError as error:
         raise ConfigError(f"{file}: expected an experiment file, could not read it ({error.strerror})") from None
     except UnicodeDecodeError as error:
@@ -107,20 +134,15 @@ def _open(file: Path) -> _Table:
 
 
 def _seeds(top: _Table) -> tuple[int, ...]:
-    given = top.values.get("seeds", 1)
+    given, first = top.values.get("seeds", 1), 0
     if isinstance(given, dict) and set(given) == {"first", "count"}:
         given, first = given["count"], given["first"]
-    else:
-        first = 0
     if _is_seed(given) and given > 0 and _is_seed(first):
         return tuple(range(first, first + given))
     if isinstance(given, list) and given and all(map(_is_seed, given)) and len(set(given)) == len(given):
         return tuple(given)
-    return top.refuse(
-        f"seeds: expected a number, a list of different seeds or {{first = 0, count = 10}}, "
-        f"got {top.values['seeds']!r}",
-        "seeds",
-    )
+    wanted = "a number, a list of different seeds or {first = 0, count = 10}"
+    return top.refuse(f"seeds: expected {wanted}, got {top.values['seeds']!r}", "seeds")
 
 
 def _is_seed(value: object) -> bool:
@@ -132,7 +154,7 @@ def _problem(top: _Table, table: _Table) -> Problem:
     env, data = table.text("env"), table.text("data")
     if (env is None) == (data is None) and not takes_data(env or ""):
         table.refuse(f"expected either env or data, got {'both' if env else 'neither'}", "data" if env else "")
-    path = None if data is None else (table.places.file.parent / data).absolute()
+    path = None if data is None else (table.file.parent / data).absolute()
     slate_size = table.whole("slate_size", top.whole("slate_size", 5)) or 5
     reward = table.text("slate_reward")
     if reward is not None:
@@ -140,16 +162,9 @@ def _problem(top: _Table, table: _Table) -> Problem:
             parse_reward(reward, slate_size)
         except ConfigError as error:
             table.refuse(error.message, "slate_reward")
-    chosen = {} if env is None else {"env": env}
-    return Problem(
-        **chosen,
-        data=path,
-        slate_size=slate_size,
-        rounds=table.whole("rounds", top.whole("rounds")),
-        slate_reward=reward,
-        arms_per_round=table.whole("arms_per_round"),
-        start_ratings=table.whole("start_ratings"),
-    )
+    rounds = table.whole("rounds", top.whole("rounds"))
+    options = {name: table.whole(name) for name in ("arms_per_round", "start_ratings")}
+    return Problem(DEFAULT_ENV if env is None else env, path, slate_size, rounds, reward, **options)
 
 
 def _contestants(table: _Table) -> Iterator[Contestant]:
@@ -159,27 +174,19 @@ def _contestants(table: _Table) -> Iterator[Contestant]:
     if policy is None:
         table.refuse("expected policy = NAME, got none")
     plain = Contestant(policy, preset or "", clusters)
-    _settle(table, plain, "preset" if preset != "default" and _settles(policy) else "policy")
-    settings = {key: _as_text(table, value, "settings", key) for key, value in _flat(table, "settings")}
-    axes = {key: _axis(table, key, values) for key, values in _flat(table, "grid")}
+    _settle(table, Contestant(policy), "policy")
+    _settle(table, plain, "policy" if preset == "default" else "preset")
+    settings = {key: _as_text(table, value, "settings", key) for key, value in _flat(table, "settings").items()}
+    axes = {key: _axis(table, key, values) for key, values in _flat(table, "grid").items()}
     _refuse_overlap(table, plain, settings, axes)
-    for key, value in settings.items():
-        _settle(table, Contestant(policy, plain.preset, clusters, {key: value}), "settings", key)
-    for key, values in axes.items():
-        for value in values:
-            _settle(table, Contestant(policy, plain.preset, clusters, {key: value}), "grid", key)
+    singly = [("settings", key, value) for key, value in settings.items()]
+    singly += [("grid", key, value) for key, values in axes.items() for value in values]
+    for part, key, value in singly:
+        _settle(table, Contestant(policy, plain.preset, clusters, {key: value}), part, key)
     for values in itertools.product(*axes.values()):
         chosen = Contestant(policy, plain.preset, clusters, settings | dict(zip(axes, values, strict=True)))
         _settle(table, chosen, "grid" if axes else "settings")
         yield chosen
-
-
-def _settles(policy: str) -> bool:
-    try:
-        policy_config(policy)
-    except ConfigError:
-        return False
-    return True
 
 
 def _settle(table: _Table, contestant: Contestant, *keys: str) -> None:
@@ -190,20 +197,12 @@ def _settle(table: _Table, contestant: Contestant, *keys: str) -> None:
         table.refuse(f"{keys[-1]}: {error.message}", *keys)
 
 
-def _flat(table: _Table, key: str) -> Iterator[tuple[str, Any]]:
+def _flat(table: _Table, key: str) -> dict[str, Any]:
     """Entries with dotted names, whether the dots stood in quotes or made tables."""
     value = table.values.get(key, {})
     if not isinstance(value, dict):
         table.refuse(f"{key}: expected {{name = value, ...}}, got {value!r}", key)
-    yield from _leaves(value, "")
-
-
-def _leaves(value: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
-    for key, entry in value.items():
-        if isinstance(entry, dict):
-            yield from _leaves(entry, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", entry
+    return flat(value)
 
 
 def _as_text(table: _Table, value: object, *keys: str) -> str:
@@ -242,8 +241,8 @@ def _refuse_overlap(table: _Table, plain: Contestant, settings: Mapping[str, str
 def _refuse_twins(tables: Sequence[_Table], entries: Sequence[object]) -> None:
     for index, (table, entry) in enumerate(zip(tables, entries, strict=True)):
         if entry in entries[:index]:
-            line = tables[entries.index(entry)].places.line(table.name, tables[entries.index(entry)].index, ())
-            table.refuse(f"expected each {table.name} once, got the one of line {line} again")
+            earlier = tables[entries.index(entry)].line()
+            table.refuse(f"expected each {table.name} once, got the one of line {earlier} again")
 
 
 def _try(table: _Table, problem: Problem, fields: Sequence[tuple[_Table, Contestant]], seed: int) -> OpenProblem:

@@ -6,16 +6,15 @@
     DIR/clusters/KEY.parquet    t, cluster in every round, for policies that play one
     DIR/bad/                    files that turned out to be damaged, under the same names
 
-A run is done when its file under `runs` is there and sound; it is written last and by one rename, so a kill at any
-moment leaves it whole or absent, and its name, the hash of its configuration, keeps it from being there twice. A
-checksum inside it (see `seal`) covers its name and all files of the run. Files of earlier versions have none; they
-are sound where they can be read and hold the key they are named after.
-DuckDB, Polars and pandas read `DIR/runs/*.parquet` as one table.
+A run is done when its file under `runs`, written last and by one rename, is there and sound. KEY is the hash of its
+configuration. A checksum inside the file (see `seal`) covers KEY and all files of the run; files of earlier versions
+have none and are sound where they can be read and hold their key.
 """
 
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -46,13 +45,10 @@ def open_store(folder: Path, make: bool = False) -> None:
     mark = folder / MARK
     if not mark.exists():
         if not make:
-            raise DataError(
-                f"{folder}: expected a folder of records ({MARK} inside), found none; name another, or make one"
-            )
-        if folder.exists() and (not folder.is_dir() or _holds_files(folder)):
-            raise DataError(
-                f"{folder}: expected a new or empty folder or a store of records, found other files; name another"
-            )
+            raise DataError(f"{folder}: expected a folder of records ({MARK} inside), found none; name another")
+        # hidden names do not count: a kill while the mark was written leaves its scratch file
+        if folder.exists() and not (folder.is_dir() and all(one.name.startswith(".") for one in folder.iterdir())):
+            raise DataError(f"{folder}: expected a new folder or a store of records, found other files; name another")
         folder.mkdir(parents=True, exist_ok=True)
         write_text(mark, json.dumps({"format": FORMAT, "neuclust": __version__}) + "\n")
         _make_rooms(folder)
@@ -62,17 +58,10 @@ def open_store(folder: Path, make: bool = False) -> None:
     except (ValueError, KeyError, TypeError, OSError):
         found = "something unreadable"
     if found != FORMAT:
-        raise DataError(
-            f"{folder}: expected records of format {FORMAT}, got {found!r}; nothing was changed: read them with the "
-            "neuclust that wrote them, or name another folder"
-        )
+        advice = "nothing was changed: read them with the neuclust that wrote them, or name another folder"
+        raise DataError(f"{folder}: expected records of format {FORMAT}, got {found!r}; {advice}")
     if make:
         _make_rooms(folder)  # a kill may have come between the mark and these
-
-
-def _holds_files(folder: Path) -> bool:
-    """Hidden names do not count: a kill while the mark was written leaves its scratch file."""
-    return any(not entry.name.startswith(".") for entry in folder.iterdir())
 
 
 def _make_rooms(folder: Path) -> None:
@@ -82,10 +71,9 @@ def _make_rooms(folder: Path) -> None:
 
 def sweep_out_scratch(folder: Path) -> None:
     """Remove what a killed writer left half written; only for the process that holds the lock of the folder."""
-    for place in (folder, *(folder / name for name in ROOMS)):
-        for pattern in (".*.scratch", f".{MARK}.*"):
-            for file in place.glob(pattern):
-                file.unlink(missing_ok=True)
+    for place, pattern in itertools.product(("", *ROOMS), (".*.scratch", f".{MARK}.*")):
+        for file in (folder / place).glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 def present(folder: Path) -> set[str]:
@@ -130,15 +118,10 @@ def write_run(folder: Path, key: str, record: RunRecord) -> None:
     """Put one run into the store: what stands beside it first, the row that makes it count last."""
     import polars as pl
 
-    curve = pl.DataFrame(
-        {
-            "key": [key] * len(record.curve),
-            "t": [t for t, _ in record.curve],
-            "expected_regret": [value for _, value in record.curve],
-            "expected_reward": [value for _, value in record.reward_curve],
-        }
-    )
-    write_bytes(_file(folder, "curves", key), _parquet(curve), durable=True)
+    curve: dict[str, list[Any]] = {"key": [key] * len(record.curve), "t": [t for t, _ in record.curve]}
+    curve["expected_regret"] = [value for _, value in record.curve]
+    curve["expected_reward"] = [value for _, value in record.reward_curve]
+    write_bytes(_file(folder, "curves", key), _parquet(pl.DataFrame(curve)), durable=True)
     if record.chosen_clusters:
         rounds = range(1, len(record.chosen_clusters) + 1)
         chosen = pl.DataFrame({"key": [key] * len(rounds), "t": list(rounds), "cluster": list(record.chosen_clusters)})
@@ -165,9 +148,7 @@ def read_store(
         except ValueError as error:
             wrong = _bad(folder, key, str(error))
             if on_bad is None:
-                raise DataError(
-                    f"{wrong}; the command that made the folder sets it aside and plays the run again"
-                ) from None
+                raise DataError(f"{wrong}; the command that made the folder plays the run again") from None
             on_bad(f"{wrong}; it is left out, and the command that made the folder plays the run again")
     order = sorted(records, key=lambda k: (records[k].env, records[k].policy, records[k].preset, records[k].seed, k))
     return {key: records[key] for key in order}
@@ -238,38 +219,26 @@ def _parse(folder: Path, key: str) -> RunRecord:
         curve = _frame(_file(folder, "curves", key))
         chosen = _file(folder, "clusters", key)
         clusters = _frame(chosen) if chosen.exists() else None
-        for found in ([row["key"]], curve["key"], [] if clusters is None else clusters["key"]):
-            _check_key(found, key)
+        found = {row["key"], *curve["key"], *([] if clusters is None else clusters["key"])}
+        if found != {key}:
+            raise ValueError(f"it holds the run {next(iter(found - {key}))}")
         known = {entry.name for entry in fields(RunRecord)}
         values = {name: value for name, value in row.items() if name in known}
         for name in _AS_JSON:
             values[name] = json.loads(values[name])
         values["clusters"] = None if values["clusters"] == -1 else values["clusters"]
-        values["curve"] = _pairs(curve["t"], curve["expected_regret"])
-        values["reward_curve"] = _pairs(curve["t"], curve["expected_reward"])
+        values["curve"] = tuple(zip(curve["t"], curve["expected_regret"], strict=True))
+        values["reward_curve"] = tuple(zip(curve["t"], curve["expected_reward"], strict=True))
         return RunRecord(**values, chosen_clusters=() if clusters is None else tuple(clusters["cluster"].to_list()))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"got a damaged or foreign file ({_first_line(error)})") from None
+        reason = str(error).partition("\n")[0][:200] or type(error).__name__
+        raise ValueError(f"got a damaged or foreign file ({reason})") from None
 
 
 def _frame(file: Path) -> pl.DataFrame:
     import polars as pl
 
     return pl.read_parquet(io.BytesIO(file.read_bytes()))  # by its bytes: a path with [ in it would be a pattern
-
-
-def _check_key(found: Iterable[str], key: str) -> None:
-    other = next((one for one in found if one != key), None)
-    if other is not None:
-        raise ValueError(f"it holds the run {other}")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0][:200] or type(error).__name__
-
-
-def _pairs(rounds: Iterable[int], values: Iterable[float]) -> tuple[tuple[int, float], ...]:
-    return tuple(zip(rounds, values, strict=True))
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:

@@ -1,17 +1,15 @@
 """The suite: problems that separate methods, each with what it is meant to separate, and what frames its regret."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import Tensor
 
-from neuclust.core import Round, Slate
+from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset
 from neuclust.environments.catalogue import REPLAY_ADVICE
 from neuclust.environments.slates import SlateEnvironment
@@ -24,6 +22,17 @@ from neuclust.registry import build_policy
 DATA_VARIABLE = "NEUCLUST_SHARED_DATA"
 MOVIELENS_FILE, RAW_FOLDER = "movielens-25m.npz", "ml-latest-small"
 QUICK_ROUNDS, QUICK_MANY = 40, 10
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteInputs:
+    """Real files at hand: the prepared MovieLens-25M, and recorded ratings prepared for replay."""
+
+    movielens: Path | None = None
+    replay: Path | None = None
+
+
+NO_FILES = SuiteInputs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,48 +56,24 @@ class SuiteProblem:
         return Problem(env=env, data=data, slate_size=self.slate_size, rounds=rounds or self.rounds)
 
     def build(
-        self,
-        seed: int,
-        horizon: int | None = None,
-        data: ProfileDataset | None = None,
-        inputs: SuiteInputs | None = None,
+        self, seed: int, horizon: int | None = None, data: ProfileDataset | None = None, inputs: SuiteInputs = NO_FILES
     ) -> SlateEnvironment:
         """One instance; `data` is the MovieLens or replay dataset where it was read elsewhere."""
-        found = SuiteInputs() if inputs is None else inputs
         if data is not None and self.source != "none":
-            found = replace(found, **{self.source: Path(f"{data.name}.npz")})
-        return open_problem(self.problem(found, horizon), data).environment(seed)
+            inputs = replace(inputs, **{self.source: Path(f"{data.name}.npz")})
+        return open_problem(self.problem(inputs, horizon), data).environment(seed)
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteInputs:
-    """Real files at hand: the prepared MovieLens-25M, and recorded ratings prepared for replay."""
-
-    movielens: Path | None = None
-    replay: Path | None = None
-
-
+# fmt: off
 SUITE: tuple[SuiteProblem, ...] = (
-    SuiteProblem(
-        "ml-paper",
+    SuiteProblem("ml-paper",
         "Policies that explore needlessly where one linear score and one static slate are optimal.",
-        "ml-paper",
-        rounds=200,
-        source="movielens",
-    ),
-    SuiteProblem(
-        "ml-volatile",
-        "Linear models from those that pay for flexibility or for slates inside one cluster.",
-        "ml-volatile",
-        source="movielens",
-    ),
+        "ml-paper", rounds=200, source="movielens"),
+    SuiteProblem("ml-volatile", "Linear models from those that pay for flexibility or for slates inside one cluster.",
+        "ml-volatile", source="movielens"),
     SuiteProblem("ml-ideal", "Neural from linear models: more is not better, near is.", "ml-ideal", source="movielens"),
-    SuiteProblem(
-        "ml-quadratic",
-        "Models of squares and signs from linear ones, which see one end of the axis at best.",
-        "ml-quadratic",
-        source="movielens",
-    ),
+    SuiteProblem("ml-quadratic", "Models of squares and signs from linear ones, which see one end of the axis at best.",
+        "ml-quadratic", source="movielens"),
     SuiteProblem("clusters", "Policies that use true clusters from those that do not.", "clusters"),
     SuiteProblem("bump", "Local models from global ones: one spot is good.", "bump"),
     SuiteProblem("quadratic", "Linear luck from understanding: one end of the axis already pays well.", "quadratic"),
@@ -103,15 +88,11 @@ SUITE: tuple[SuiteProblem, ...] = (
     SuiteProblem("delayed", "Policies that repeat themselves while they wait from those that spread out.", "delayed"),
     SuiteProblem("missing", "Policies that learn from fragments from those that need whole feedback.", "missing"),
     SuiteProblem("turnover", "What is learned of contexts from what is learned of single arms.", "turnover"),
-    SuiteProblem(
-        "many-arms",
-        "Policies that find the best few of 100,000 arms, and the time per round.",
-        "many-arms",
-        200,
-        heavy=True,
-    ),
+    SuiteProblem("many-arms", "Policies that find the best few of 100,000 arms, and the time per round.",
+        "many-arms", 200, heavy=True),
     SuiteProblem("long-slate", "Slates of 20: no single cluster can fill one.", "long-slate", slate_size=20),
 )
+# fmt: on
 
 
 def find_inputs(folder: Path | None, replay: Path | None = None) -> SuiteInputs:
@@ -121,9 +102,8 @@ def find_inputs(folder: Path | None, replay: Path | None = None) -> SuiteInputs:
     if place is None:
         return SuiteInputs(None, replay)
     if not place.is_dir():
-        raise ConfigError(
-            f"expected a folder with {MOVIELENS_FILE} or {RAW_FOLDER}, got {place}; name another", field="data"
-        )
+        wanted = f"a folder with {MOVIELENS_FILE} or {RAW_FOLDER}"
+        raise ConfigError(f"expected {wanted}, got {place}; name another", field="data")
     file = place / MOVIELENS_FILE
     return SuiteInputs(file.absolute() if file.is_file() else None, replay)
 
@@ -147,16 +127,10 @@ def suite_spec(
     quick: bool = False,
 ) -> SweepSpec:
     """The suite as a sweep; `rounds` shortens every problem, `quick` to a first look."""
-    lengths = tuple(_length(problem, rounds, quick) for problem in problems)
+    quickly = [min(one.rounds, QUICK_MANY if one.heavy else QUICK_ROUNDS) if quick else one.rounds for one in problems]
+    lengths = tuple(quickly if rounds is None else [rounds] * len(quickly))
     played = tuple(problem.problem(inputs, length) for problem, length in zip(problems, lengths, strict=True))
     return SweepSpec("suite", played, lengths, tuple(contestants), tuple(seeds))
-
-
-def _length(problem: SuiteProblem, rounds: int | None, quick: bool) -> int:
-    if rounds is not None:
-        return rounds
-    short = QUICK_MANY if problem.heavy else QUICK_ROUNDS
-    return min(problem.rounds, short) if quick else problem.rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +147,8 @@ class References:
 def references(environment: SlateEnvironment, rounds: int, clusters: int = 15) -> References:
     """Regrets of policies that know the truth, and of uniform slates, in the first `rounds` rounds."""
     named = {"top_k": "oracle", "cluster": "cluster-oracle", "uniform": "uniform"}
-    policies = {
-        key: build_policy(name, environment=environment, seed=environment.seed, clusters=clusters)
-        for key, name in named.items()
-    }
+    build = partial(build_policy, environment=environment, seed=environment.seed, clusters=clusters)
+    policies = {key: build(name) for key, name in named.items()}
     averages = environment.average_means()
     order = torch.argsort(environment.arm_ids)
     ids = environment.arm_ids[order]
@@ -185,14 +157,10 @@ def references(environment: SlateEnvironment, rounds: int, clusters: int = 15) -
         round = environment.round(t)
         ideal = environment.best_expected_reward(round)
         slates = {key: policy.select(round) for key, policy in policies.items()}
-        rows = order[torch.searchsorted(ids, round.arm_ids)]
-        slates["static"] = _static_slate(environment, round, averages[rows])
+        means = averages[order[torch.searchsorted(ids, round.arm_ids)]]
+        positions = environment.pays.best(means, environment.labels(round), round.arm_ids)
+        slates["static"] = Slate(positions, means[positions], means.new_zeros(len(positions)))
         for key, slate in slates.items():
             lost[key] += ideal - environment.expected_reward(round, slate)
         best += ideal
     return References(oracle=best, **lost)
-
-
-def _static_slate(environment: SlateEnvironment, round: Round, averages: Tensor) -> Slate:
-    positions = environment.pays.best(averages, environment.labels(round), round.arm_ids)
-    return Slate(positions, averages[positions], averages.new_zeros(len(positions)))

@@ -25,7 +25,7 @@ LOCK = ".lock"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Which tasks a folder holds, which failed there, which are left, and how many records are of none of them."""
+    """Tasks of which a folder holds a record or a failure, those that are left, and the number of other records."""
 
     held: tuple[Task, ...]
     failed: tuple[Task, ...]
@@ -67,9 +67,8 @@ def sweep(
         open_store(folder, make=True)
     except OSError as error:
         reason, advice = why_not_written(error, folder)
-        raise ConfigError(
-            f"expected a folder that can be written, got {folder} ({reason}); {advice}", field="out"
-        ) from None
+        wanted = "expected a folder that can be written"
+        raise ConfigError(f"{wanted}, got {folder} ({reason}); {advice}", field="out") from None
     with locked(folder):
         sweep_out_scratch(folder)
         for sentence in _set_aside(folder, tasks):
@@ -102,26 +101,17 @@ def _iterate(engine: Engine, tasks: Sequence[Task], watch: Watch) -> Generator[O
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Exclusive use of a folder; the lock goes with the process, however that ends."""
-    with _opened(folder / LOCK) as handle:
+    with folder_errors(folder):
+        file = os.fdopen(os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644), "r+b")
+    with file:
+        handle = file.fileno()
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             owner = os.pread(handle, 32, 0).decode(errors="replace").strip() or "unknown"
-            raise ConfigError(
-                f"{folder}: expected a folder no other process works on, but another sweep (process {owner}) does; "
-                "wait for it, or name another folder"
-            ) from None
+            wanted = f"a folder no other process works on, but another sweep (process {owner}) does"
+            raise ConfigError(f"{folder}: expected {wanted}; wait for it, or name another folder") from None
         with folder_errors(folder):
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[int]:
-    with folder_errors(file.parent):
-        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        yield handle
-    finally:
-        os.close(handle)

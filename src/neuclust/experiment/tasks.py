@@ -23,27 +23,13 @@ from neuclust.registry import policy_config, source_hash
 
 KEY_LETTERS = 32
 # Sources that decide a run's numbers; words and pictures around them may change without making records old.
-_DECIDING = (
-    "*.py",
-    "kernels",
-    "presets",
-    "models",
-    "slates",
-    "policies",
-    "environments",
-    "data",
-    "experiment/run.py",
-    "experiment/delayed_feedback.py",
-    "experiment/problem.py",
-)
+_DECIDING = ("*.py", "experiment/run.py", "experiment/delayed_feedback.py", "experiment/problem.py")
+_DECIDING_ROOMS = ("kernels", "presets", "models", "slates", "policies", "environments", "data")
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One contestant on one problem with one seed; `content` is the hash of the problem's file, if it has one.
-
-    `part` None plays the problem as it is; tuning plays its development rounds or the rounds it reports.
-    """
+    """One contestant on one problem, or a `part` of it, with one seed; `content` is the hash of the problem's file."""
 
     key: str
     problem: Problem
@@ -70,10 +56,10 @@ def tasks(
     rounds: int | None = None,
     settings: Sequence[str] = (),
 ) -> tuple[Task, ...]:
-    """The runs of policies (`NAME` or `NAME:PRESET`) on a problem, for every seed.
+    """The runs of policies (`NAME` or `NAME:PRESET`) on a problem, for every seed; all of it is checked here.
 
     `env` is a built-in problem, or a `Problem` with a file and options. `settings` are `key=value`, or
-    `NAME.key=value` for one policy. Names, settings and problem are checked before anything runs.
+    `NAME.key=value` for one policy.
     """
     problem = env if isinstance(env, Problem) else Problem(env)
     if rounds is not None:
@@ -93,10 +79,7 @@ def make_tasks(problem: Problem, contestants: Sequence[Contestant], seeds: Seque
 
 
 def tasks_of(spec: SweepSpec) -> tuple[Task, ...]:
-    """Every run of a sweep, seed by seed, so that a sweep cut short still holds paired runs.
-
-    Contestants that come to the same configuration, such as a default and the same value written out, play once.
-    """
+    """Every run of a sweep, seed by seed, so that one cut short still holds paired runs; equal configurations once."""
     code, found = code_version(), dict[str, Task]()
     contents = {problem: content_of(problem) for problem in spec.problems}
     for seed in spec.seeds:
@@ -112,18 +95,10 @@ def configuration(task: Task) -> dict[str, Any]:
     """Everything that decides the outcome of a run, as JSON values; defaults are written out."""
     who, problem = task.contestant, task.problem
     config = policy_config(who.policy, who.preset, who.clusters, who.settings)
-    return {
-        "policy": {"name": who.policy, "preset": who.preset, "config": asdict(config), **_source(who.policy)},
-        "problem": {
-            "name": problem.name,
-            "content": task.content,
-            "slate_size": problem.slate_size,
-            **problem.options,
-            **_source(problem.env),
-        },
-        "rounds": task.rounds,
-        "seed": task.seed,
-    }
+    policy = {"name": who.policy, "preset": who.preset, "config": asdict(config), **_source(who.policy)}
+    sizes = {"name": problem.name, "content": task.content, "slate_size": problem.slate_size}
+    made = {**sizes, **problem.options, **_source(problem.env)}
+    return {"policy": policy, "problem": made, "rounds": task.rounds, "seed": task.seed}
 
 
 def _source(name: str) -> dict[str, str]:
@@ -165,11 +140,9 @@ def code_version() -> str:
 
 def _sources(root: Path) -> Iterator[Path]:
     for pattern in _DECIDING:
-        place = root / pattern
-        if place.is_dir():
-            yield from (file for file in place.rglob("*") if file.suffix in (".py", ".json"))
-        else:
-            yield from root.glob(pattern)
+        yield from root.glob(pattern)
+    for room in _DECIDING_ROOMS:
+        yield from (file for file in (root / room).rglob("*") if file.suffix in (".py", ".json"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +173,9 @@ def play_task(task: Task, hooks: Hooks | None = None, dataset: ProfileDataset | 
 
 def label_of(task: Task, opened: OpenProblem) -> RunLabel:
     """What the record says of policy and problem."""
-    who, options = task.contestant, {**task.problem.options, **opened.label}
-    name = task.problem.name
-    return RunLabel(who.policy, who.preset, name, who.clusters, who.settings, options, opened.rewards)
+    who, problem = task.contestant, task.problem
+    options = {**problem.options, **opened.label}
+    return RunLabel(who.policy, who.preset, problem.name, who.clusters, who.settings, options, opened.rewards)
 
 
 def labelled(record: RunRecord, task: Task) -> RunRecord:

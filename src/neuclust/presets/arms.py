@@ -40,21 +40,16 @@ LIFT_ARMS = replace(
 
 
 def authors_arms(width: int, gamma: float, step: float, steps: int) -> ArmModelConfig:
-    """Raw contexts, biases, no √m, diagonal covariance, `steps` steps after every single arm."""
+    """Raw contexts, biases, no √m, diagonal covariance, MSE without the ½, weight decay, `steps` steps per arm."""
+    training = TrainingConfig(
+        steps=steps, step=step, loss_factor=2.0, pull_by_width=False, anchor="zero", after="sample", guard=False
+    )
     return ArmModelConfig(
         encoder=EncoderConfig("raw"),
         network=NetworkConfig(width=width, init="torch-default", output_scale="one"),
         confidence=ConfidenceConfig(form="diagonal", per_width=False),
         schedule=ScheduleConfig("constant", gamma=gamma),
-        training=TrainingConfig(
-            steps=steps,
-            step=step,
-            loss_factor=2.0,  # MSE without the ½
-            pull_by_width=False,
-            anchor="zero",  # weight decay
-            after="sample",
-            guard=False,
-        ),
+        training=training,
     )
 
 

@@ -12,32 +12,22 @@ from neuclust.policies.neural_linear import NeuralLinearConfig, NeuralLinUCBConf
 from neuclust.policies.neural_mab import NeuralMABConfig
 from neuclust.policies.reference import ClusterOracleConfig, ReferenceConfig
 from neuclust.policies.tabular import AdaptiveCellConfig, CountConfig, CubeConfig
-from neuclust.presets.arms import (
-    DEFAULT_ARMS,
-    DIAGONAL_ARMS,
-    LITERAL_ARMS,
-    PAPER_ARMS,
-    RAW_ARMS,
-    authors_arms,
-    yelp_arms,
-)
+from neuclust.presets import arms
 from neuclust.slates.clustering import ClusteringConfig
 
 CN_UCB = {
-    "default": CombinatorialNeuralConfig(DEFAULT_ARMS),
-    "paper": CombinatorialNeuralConfig(PAPER_ARMS),
-    "paper-yelp": CombinatorialNeuralConfig(yelp_arms(PAPER_ARMS)),
-    "paper-raw": CombinatorialNeuralConfig(RAW_ARMS),
-    "paper-literal": CombinatorialNeuralConfig(LITERAL_ARMS),
-    "authors-ml": CombinatorialNeuralConfig(authors_arms(20, 1.0, 1e-2, 10)),
-    "authors-yelp": CombinatorialNeuralConfig(authors_arms(100, 0.1, 1e-3, 40)),
+    "default": CombinatorialNeuralConfig(arms.DEFAULT_ARMS),
+    "paper": CombinatorialNeuralConfig(arms.PAPER_ARMS),
+    "paper-yelp": CombinatorialNeuralConfig(arms.yelp_arms(arms.PAPER_ARMS)),
+    "paper-raw": CombinatorialNeuralConfig(arms.RAW_ARMS),
+    "paper-literal": CombinatorialNeuralConfig(arms.LITERAL_ARMS),
+    "authors-ml": CombinatorialNeuralConfig(arms.authors_arms(20, 1.0, 1e-2, 10)),
+    "authors-yelp": CombinatorialNeuralConfig(arms.authors_arms(100, 0.1, 1e-3, 40)),
 }
-
-
-CN_TS = {"default": CombinatorialSamplingConfig(DEFAULT_ARMS)}
-NEURAL_UCB = {"default": CombinatorialNeuralConfig(DIAGONAL_ARMS)}
-NEURAL_TS = {"default": CombinatorialSamplingConfig(DIAGONAL_ARMS, samples=1)}
-EPSILON_GREEDY = {"default": EpsilonGreedyConfig(DIAGONAL_ARMS)}
+CN_TS = {"default": CombinatorialSamplingConfig(arms.DEFAULT_ARMS)}
+NEURAL_UCB = {"default": CombinatorialNeuralConfig(arms.DIAGONAL_ARMS)}
+NEURAL_TS = {"default": CombinatorialSamplingConfig(arms.DIAGONAL_ARMS, samples=1)}
+EPSILON_GREEDY = {"default": EpsilonGreedyConfig(arms.DIAGONAL_ARMS)}
 LINUCB = {"default": LinearConfig()}
 LINUCB_DISJOINT = {"default": ArmwiseLinearConfig(EncoderConfig("raw"))}
 LINUCB_HYBRID = {"default": ArmwiseLinearConfig(EncoderConfig("scale", rho=5.0), shared=True)}

@@ -35,10 +35,7 @@ _CLUSTERING = ("catalogue", "counts")
 
 @dataclass(frozen=True, slots=True)
 class PolicySpec:
-    """A policy's name, what it does in a line, its class, its presets and what it needs from a problem.
-
-    The class is built as `policy(config, dim, slate_size, seed, **needs)`.
-    """
+    """A policy's name, summary, class (`policy(config, dim, slate_size, seed, **needs)`), presets and needs."""
 
     name: str
     summary: str

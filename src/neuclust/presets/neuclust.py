@@ -12,11 +12,8 @@ from neuclust.slates.clustering import ClusteringConfig
 from neuclust.slates.slate_model import SlateModelConfig
 
 _PRINTED_SLATE = SlateModelConfig(width=15, scale="printed", training=TrainingConfig(step=1e-3))
-_LITERAL_SLATE = replace(
-    _PRINTED_SLATE,
-    sort_input=False,
-    training=TrainingConfig(step=1e-3, loss_norm="sum", pull_inside_sum=True, guard=False),
-)
+_LITERAL_TRAINING = TrainingConfig(step=1e-3, loss_norm="sum", pull_inside_sum=True, guard=False)
+_LITERAL_SLATE = replace(_PRINTED_SLATE, sort_input=False, training=_LITERAL_TRAINING)
 
 
 def _authors_slate(width: int, step: float, clamp: bool) -> SlateModelConfig:
@@ -41,12 +38,8 @@ def _authors(arms: ArmModelConfig, slate: SlateModelConfig, clusters: int) -> Ne
 
 
 def _yelp_sized(config: NeUClustConfig) -> NeUClustConfig:
-    return replace(
-        config,
-        arms=yelp_arms(config.arms),
-        slate=replace(config.slate, width=30),
-        clustering=replace(config.clustering, count=20),
-    )
+    slate, clustering = replace(config.slate, width=30), replace(config.clustering, count=20)
+    return replace(config, arms=yelp_arms(config.arms), slate=slate, clustering=clustering)
 
 
 _PAPER = NeUClustConfig(PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE)
@@ -71,10 +64,7 @@ ACROSS = {
 
 # MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)
 _RATING_TRACKER = TrackerConfig(liked=4.4, disliked=2.8, weight=1.0)
-
-
-def _online(preset: str, config: NeUClustConfig) -> NeUClustConfig:
-    return replace(config, tracker=TrackerConfig() if preset == "default" else _RATING_TRACKER)
-
-
-NEUCLUST_ONLINE = {name: _online(name, config) for name, config in NEUCLUST.items()}
+NEUCLUST_ONLINE = {
+    name: replace(config, tracker=TrackerConfig() if name == "default" else _RATING_TRACKER)
+    for name, config in NEUCLUST.items()
+}

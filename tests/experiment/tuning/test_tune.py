@@ -293,7 +293,7 @@ def test_nothing_asked_for_is_the_papers_grid_where_it_knows_the_policy() -> Non
         (["alpha=0:1:log"], None, "both above 0"),
         (["alpha=a:b"], None, "expected numbers"),
         (["alpha=1:2:lin"], None, "low:high:log"),
-        (["alpha=-1:2"], None, "alpha >= 0"),
+        (["alpha=-1:2"], None, "alpha: expected a number of at least 0"),
         (["alpha=1,2", "alpha=3,4"], None, "alpha twice"),
         ([], "mine", "expected paper, got 'mine'"),
     ],

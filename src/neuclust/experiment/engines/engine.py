@@ -1,8 +1,7 @@
-"""Where runs are played: in this process, in worker processes, on Ray or on a device; all give the same records.
+"""Engines: functions of tasks and a `Watch` that yield one `Outcome` per task, in the order they end.
 
-An engine is a function of tasks and a `Watch` that yields one `Outcome` per task, in the order they end. It writes
-nothing: the caller passes each outcome to a sink, so workers need no disk in common. Closing the iteration stops the
-work. A run that `Watch.stopped` ended early may be yielded with a record that says `interrupted`.
+They play in this process, in worker processes, on Ray or on a device, give the same records and write nothing. Closing
+the iteration stops the work. A run that `Watch.stopped` ended early may be yielded, with an `interrupted` record.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
 from neuclust.core import Policy
@@ -106,10 +106,7 @@ Engine = Callable[[Sequence[Task], Watch], Iterator[Outcome]]
 
 
 def make_engine(name: str, workers: int | None = None, address: str | None = None) -> Engine:
-    """The engine of this name; `workers` None = one for each core at hand, on Ray one for each of its cores.
-
-    `device` is the CPU, `device:cuda` a GPU.
-    """
+    """The engine of this name (`device` is the CPU, `device:cuda` a GPU); `workers` None = one per core."""
     name = ALIASES.get(name, name)
     kind, _, device = name.partition(":")
     if kind not in ENGINES or (device and kind != "device"):
@@ -119,21 +116,20 @@ def make_engine(name: str, workers: int | None = None, address: str | None = Non
     if kind in ("inline", "device"):
         if workers not in (None, 1):
             raise ConfigError(f"expected 1 with the engine {kind}, got {workers}; use processes", field="workers")
-        return play_inline if kind == "inline" else _device_engine(device or "cpu")
+        if kind == "inline":
+            return play_inline
+        from neuclust.experiment.engines.device_engine import DeviceEngine
+
+        return DeviceEngine(device or "cpu").play
     if kind == "processes":
         from neuclust.experiment.engines.processes import ProcessEngine
 
         return ProcessEngine(workers or cores()).play
-    from neuclust.experiment.engines.ray import RayEngine, require_ray
+    if find_spec("ray") is None:
+        raise ConfigError("expected Ray, which is not installed; `pip install 'neuclust[ray]'`", field="engine")
+    from neuclust.experiment.engines.ray import RayEngine
 
-    require_ray()
     return RayEngine(workers, address).play
-
-
-def _device_engine(device: str) -> Engine:
-    from neuclust.experiment.engines.device_engine import DeviceEngine
-
-    return DeviceEngine(device).play
 
 
 def cores() -> int:
@@ -149,10 +145,9 @@ def play(
     on_failure: Callable[[Outcome], None] | None = None,
     watch: Watch | None = None,
 ) -> Iterator[RunRecord]:
-    """Play tasks and yield their records as they end.
+    """Play tasks and yield their records as they end; `engine` is one of `ENGINES` or `device:cuda`.
 
-    `engine` is `inline`, `processes`, `ray`, `device` or `device:cuda`. The first run that fails raises its error and
-    stops the others; with `on_failure` failed runs are passed there instead, and the others go on.
+    The first run that fails raises its error and stops the others, unless `on_failure` takes failed runs.
     """
     chosen = make_engine(engine, workers) if isinstance(engine, str) else engine
     for outcome in chosen(tasks, Unwatched() if watch is None else watch) if tasks else ():
@@ -166,10 +161,7 @@ def play(
 
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
-    """One run after the other in this process; `on_policy` receives the policy of each run at its end.
-
-    With `titled`, warnings about learning begin with the title of the run.
-    """
+    """One run after the other in this process; `on_policy` gets each final policy, `titled` warnings name the run."""
 
     on_policy: Callable[[Policy], None] | None = None
     titled: bool = True

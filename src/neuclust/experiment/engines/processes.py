@@ -27,7 +27,6 @@ POLL_SECONDS = 0.2
 PROGRESS_SECONDS = 0.2
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 
-
 J = TypeVar("J")
 R = TypeVar("R")
 OnProgress = Callable[[Progress], None]
@@ -154,10 +153,8 @@ class _Pool(Generic[J, R]):
         if not worker.ready:
             self._false_starts += 1
             if self._false_starts >= FALSE_STARTS:
-                raise StateError(
-                    f"expected worker processes to start, got {FALSE_STARTS} in a row that ended with {_ending(code)}; "
-                    "try the engine inline to see why"
-                )
+                got = f"{FALSE_STARTS} in a row that ended with {_ending(code)}"
+                raise StateError(f"expected worker processes to start, got {got}; try the engine inline to see why")
         ended: list[tuple[J, R | Failure]] = []
         if worker.job is not None and self._tries[worker.job] < ATTEMPTS:
             self._waiting.appendleft(worker.job)
@@ -169,19 +166,15 @@ class _Pool(Generic[J, R]):
         return ended
 
     def _remove(self, worker: _Worker) -> None:
+        """End a worker at once: nothing of it is on disk that it could leave half done."""
         self._workers.remove(worker)
-        _end(worker)
+        worker.pipe.close()
+        worker.process.kill()
+        worker.process.join()
 
 
 def _ending(code: int | None) -> str:
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
-
-
-def _end(worker: _Worker) -> None:
-    """At once: nothing of a worker is on disk, so there is nothing it could leave half done."""
-    worker.pipe.close()
-    worker.process.kill()
-    worker.process.join()
 
 
 def _start_worker(work: Work[Any, Any]) -> _Worker:

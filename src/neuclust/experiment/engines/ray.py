@@ -1,6 +1,5 @@
 """Runs on Ray: a cluster that is there, or a local one for this sweep. Nodes need neuclust, but no disk in common."""
 
-import importlib.util
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +17,6 @@ from neuclust.registry import Registration, adopt, outside
 
 POLL_SECONDS = 0.2
 RETRIES = 3  # of a run whose node or process died; an error the run itself raised is not tried again
-
-
-def require_ray() -> None:
-    """Refuse at once where Ray is not installed."""
-    if importlib.util.find_spec("ray") is None:
-        raise ConfigError("expected Ray, which is not installed; `pip install 'neuclust[ray]'`", field="engine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +45,11 @@ def _played(send: Callable[[Task], Any], waiting: deque[Task], workers: int | No
     """Keep the cluster's cores busy and no more than that waiting; yield runs as they end."""
     import ray
 
+    cluster: Any = ray
     running: dict[Any, Task] = {}
     try:
         while (waiting or running) and not watch.stopped():
-            room = workers or _cores(ray)
+            room = workers or max(1, int(cluster.cluster_resources().get("CPU", 1)))  # now: nodes come and go
             while waiting and len(running) < room:
                 task = waiting.popleft()
                 watch.started(task)
@@ -66,11 +60,6 @@ def _played(send: Callable[[Task], Any], waiting: deque[Task], workers: int | No
     finally:
         for reference in running:
             ray.cancel(reference, force=True)
-
-
-def _cores(ray: Any) -> int:
-    """Of the whole cluster as it is now: nodes come and go."""
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _play(task: Task, dataset: ProfileDataset | None, registrations: Sequence[Registration]) -> RunRecord | Failure:
@@ -107,11 +96,8 @@ def _connected(workers: int | None, address: str | None) -> Iterator[None]:
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **quiet)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise ConfigError(
-            f"expected a Ray cluster at {address or 'this machine'}, could not reach it ({error}); "
-            "`ray start --head` starts one",
-            field="address",
-        ) from None
+        text = f"expected a Ray cluster at {address or 'this machine'}, could not reach it ({error})"
+        raise ConfigError(f"{text}; `ray start --head` starts one", field="address") from None
     try:
         yield
     finally:

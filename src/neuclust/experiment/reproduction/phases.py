@@ -1,12 +1,10 @@
-"""What is run to check the paper: its own protocol, its readings, ours, and the number of clusters, as lists of tasks.
-
-Phases share runs: a task is named by the hash of its configuration, so what two phases need is played once.
-"""
+"""Runs that check the paper: its protocol, readings of it, ours, numbers of clusters; shared runs are played once."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from neuclust.configuration import entries
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
@@ -32,8 +30,7 @@ PHASE_TITLES = {
     TUNED: "tuned, an equal budget for everybody",
     GRIDS: "the paper's grids",
 }
-
-
+NOTHING: Mapping[str, str] = MappingProxyType({})
 WITHOUT_SLATE_NET = {"slate.weight": "0"}  # V = Σv: what is left of NeUClust's score without F
 PRINTED_ALPHAS = ("0.01", "0.1", "1")  # of K-LinUCB: the appendix prints 0.01 to 1
 
@@ -44,7 +41,7 @@ class Reading:
 
     preset: str
     words: str
-    settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     starts_at_zero: bool = True  # f(·; θ_0) = 0, as the paper's analysis requires
 
 
@@ -91,7 +88,7 @@ class Scale:
     cluster_numbers: tuple[int, ...] = CLUSTER_NUMBERS
     quick: bool = False
     left_out: tuple[str, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
 
 def full_scale(study: Study) -> Scale:
@@ -100,11 +97,8 @@ def full_scale(study: Study) -> Scale:
 
 
 def quick_scale(study: Study) -> Scale:
-    """Every table and figure in two minutes: few rounds, few seeds.
-
-    At Yelp's 52,268 arms k-means alone would use the time up, so it starts once instead of ten times, and the
-    online variant, which clusters every round, is left out.
-    """
+    """Every table and figure in two minutes. On Yelp's 52,268 arms k-means starts once, not ten times, and the online
+    variant, which clusters every round, is left out."""
     if study.name == "yelp":
         settings = {"clustering.n_init": "1", "clustering.max_iter": "20"}
         left_out = ("neuclust-online",)
@@ -125,7 +119,7 @@ class Phase:
 
     @property
     def contestants(self) -> tuple[Contestant, ...]:
-        found: list[Contestant] = []
+        found: list[Contestant] = []  # not hashable
         for task in self.tasks:
             if task.contestant not in found:
                 found.append(task.contestant)
@@ -153,24 +147,12 @@ class Layout:
         return Phase(name, tasks_of(spec))
 
     def contestant(
-        self,
-        policy: str,
-        preset: str = "default",
-        clusters: int | None = None,
-        settings: Mapping[str, str] = MappingProxyType({}),
+        self, policy: str, preset: str = "default", clusters: int | None = None, settings: Mapping[str, str] = NOTHING
     ) -> Contestant:
         """The contestant with what a quick look changes, where its configuration has such an entry."""
-        config = policy_config(policy, preset)
-        wanted = {key: value for key, value in self.scale.settings.items() if _has(config, key)}
+        known = entries(policy_config(policy, preset))
+        wanted = {key: value for key, value in self.scale.settings.items() if key in known}
         return Contestant(policy, preset, clusters, {**wanted, **settings})
-
-
-def _has(config: object, key: str) -> bool:
-    for name in key.split("."):
-        if not hasattr(config, name):
-            return False
-        config = getattr(config, name)
-    return True
 
 
 def open_study(study: Study, problem: Problem, scale: Scale) -> Layout:
@@ -179,11 +161,8 @@ def open_study(study: Study, problem: Problem, scale: Scale) -> Layout:
     opened = open_problem(problem)
     environment = opened.environment(0)
     if scale.cluster_numbers and max(scale.cluster_numbers) > environment.n_arms:
-        raise ConfigError(
-            f"expected at most as many clusters as the {environment.n_arms} arms, got "
-            f"{max(scale.cluster_numbers)}; name smaller numbers",
-            field="clusters",
-        )
+        wanted, got = f"at most as many clusters as the {environment.n_arms} arms", max(scale.cluster_numbers)
+        raise ConfigError(f"expected {wanted}, got {got}; name smaller numbers", field="clusters")
     return Layout(study, problem, scale, opened.rounds, environment)
 
 
@@ -249,7 +228,6 @@ def _authors(layout: Layout) -> Phase:
 def all_tasks(found: Iterable[Phase]) -> tuple[Task, ...]:
     """Every run of these phases once, the first phase first."""
     unique: dict[str, Task] = {}
-    for phase in found:
-        for task in phase.tasks:
-            unique.setdefault(task.key, task)
+    for task in (task for phase in found for task in phase.tasks):
+        unique.setdefault(task.key, task)
     return tuple(unique.values())

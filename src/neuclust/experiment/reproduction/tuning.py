@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuclust.configuration import keys
+from neuclust.configuration import entries
 from neuclust.experiment.reproduction.phases import PAPER_POLICIES, Layout, our_policies, paper_preset
 from neuclust.experiment.tuning.space import PAPER_GRIDS, Space, parse_space
 from neuclust.experiment.tuning.tune import TuningPlan
@@ -32,11 +32,11 @@ UNUSED = {"epsilon-greedy": ("arms.",)}  # its configuration has widths, which i
 
 def space_of(policy: str, most_clusters: int = 40) -> Space:
     """What is tuned of a policy's default preset; empty where there is nothing to choose."""
-    config, skipped = policy_config(policy), (*SKIPPED, *UNUSED.get(policy, ()))
+    skipped = (*SKIPPED, *UNUSED.get(policy, ()))
     params = [
         f"{key}={_range(key, most_clusters)}"
-        for key in keys(config)
-        if key.rsplit(".", 1)[-1] in TUNABLE and not key.startswith(skipped) and _is_number(config, key)
+        for key, value in entries(policy_config(policy)).items()
+        if key.rsplit(".", 1)[-1] in TUNABLE and not key.startswith(skipped) and _is_number(value)
     ]
     return parse_space(policy, "default", params) if params and not knows_truth(policy) else ()
 
@@ -46,11 +46,8 @@ def _range(key: str, most_clusters: int) -> str:
     return f"2:{min(40, most_clusters)}" if last == "count" and most_clusters < 40 else TUNABLE[last]
 
 
-def _is_number(config: object, key: str) -> bool:
-    """A number, or none where the policy chooses one itself; words and groups are not ranges."""
-    value = config
-    for name in key.split("."):
-        value = getattr(value, name)
+def _is_number(value: object) -> bool:
+    """A number, or None where the policy chooses one itself."""
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
 
 

@@ -57,50 +57,35 @@ def parse_space(policy: str, preset: str, params: Sequence[str], grid: str | Non
     Without either it is the paper's grid, where that knows the policy.
     """
     config = policy_config(policy, preset)
-    if grid is None and not params:
-        grid = _default_grid(policy)
     own = [_parse_param(config, text) for text in params]
     names = [entry.key for entry in own]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ConfigError(f"expected each setting once, got {twice[0]} twice; join their values", field="settings")
-    return (*(entry for entry in _grid(policy, grid) if entry.key not in names), *own)
-
-
-def _default_grid(policy: str) -> str:
-    if policy not in PAPER_GRIDS:
-        raise ConfigError(
-            f"expected something to tune, got none, and the paper's grid knows {', '.join(PAPER_GRIDS)} but not "
-            f"{policy}; add KEY=V1,V2",
-            field="settings",
-        )
-    return "paper"
+    gridded = () if grid is None and params else _grid(policy, grid)
+    return (*(entry for entry in gridded if entry.key not in names), *own)
 
 
 def _grid(policy: str, grid: str | None) -> Space:
-    if grid is None:
-        return ()
-    if grid != "paper":
+    if grid not in (None, "paper"):
         raise ConfigError(f"expected paper, got {grid!r}; name settings for your own values", field="grid")
     if policy not in PAPER_GRIDS:
-        raise ConfigError(
-            f"expected one of {', '.join(PAPER_GRIDS)}, got {policy}, which the grid does not know; name settings",
-            field="grid",
-        )
+        known = ", ".join(PAPER_GRIDS)
+        if grid is not None:
+            raise ConfigError(f"expected one of {known}, got {policy}; name settings instead", field="grid")
+        text = f"expected something to tune, got none, and the paper's grid knows {known} but not {policy}"
+        raise ConfigError(f"{text}; add KEY=V1,V2", field="settings")
     return PAPER_GRIDS[policy]
 
 
 def _parse_param(config: Any, text: str) -> Values | Range:
     name, equals, wanted = (part.strip() for part in text.partition("="))
     if not equals or not name or not wanted:
-        raise ConfigError(
-            f"expected key=v1,v2,... or key=low:high[:log], got {text!r}; for example gamma=0.1,1,10", field="settings"
-        )
+        wanted = "key=v1,v2,... (as gamma=0.1,1,10) or key=low:high[:log]"
+        raise ConfigError(f"expected {wanted}, got {text!r}", field="settings")
     key = "clustering.count" if name == "clusters" and hasattr(config, "clustering") else resolve(config, name)
-    return _parse_range(config, key, wanted, text) if ":" in wanted else _parse_values(config, key, wanted)
-
-
-def _parse_values(config: Any, key: str, wanted: str) -> Values:
+    if ":" in wanted:
+        return _parse_range(config, key, wanted, text)
     values = tuple(dict.fromkeys(value.strip() for value in wanted.split(",")))
     for value in values:
         with_setting(config, key, value)

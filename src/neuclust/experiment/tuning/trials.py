@@ -77,10 +77,9 @@ def open_study(question: str, journal: Path | None) -> optuna.Study:
         pruner = optuna.pruners.WilcoxonPruner(p_threshold=PRUNE_BELOW, n_startup_steps=PRUNE_FROM)
         study = optuna.create_study(storage=storage, pruner=pruner, study_name="tuning", load_if_exists=True)
     if journal is not None and study.user_attrs.get("question", question) != question:
-        raise ConfigError(
-            f"{journal.parent}: expected a new folder or an earlier tuning of the same question, got one of another "
-            "problem, policy, space, seeds or rounds; name another folder"
-        )
+        got = "one of another problem, policy, space, seeds or rounds"
+        wanted = "a new folder or an earlier tuning of the same question"
+        raise ConfigError(f"{journal.parent}: expected {wanted}, got {got}; name another folder")
     study.set_user_attr("question", question)
     for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
         study.tell(trial.number, state=optuna.trial.TrialState.FAIL)  # cut short: it will be proposed again
@@ -89,9 +88,8 @@ def open_study(question: str, journal: Path | None) -> optuna.Study:
 
 def _finished(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
     """Trials that count: complete, pruned, or failed for a reason of their own."""
-    return [
-        trial for trial in study.trials if trial.state.name in ("COMPLETE", "PRUNED") or "reason" in trial.user_attrs
-    ]
+    ended = ("COMPLETE", "PRUNED")
+    return [trial for trial in study.trials if trial.state.name in ended or "reason" in trial.user_attrs]
 
 
 def is_exhaustive(space: Space, trials: int) -> bool:
@@ -105,11 +103,9 @@ def try_next(study: optuna.Study, space: Space, trials: int, seeds: Sequence[int
     import optuna
 
     done = _finished(study)
-    if len(done) >= trials:
+    if len(done) >= trials or (is_exhaustive(space, trials) and not _enqueue(study, space, done)):
         return None
-    if is_exhaustive(space, trials) and not _enqueue(study, space, done):
-        return None
-    # A fresh sampler a trial: after an interruption the next proposal is the one that would have come anyway.
+    # A fresh sampler per trial: after an interruption the next proposal is the one that would have come anyway.
     seed = int(stream(0, "tuning proposals", len(done)).integers(2**31))
     study.sampler = optuna.samplers.TPESampler(seed=seed)
     trial = study.ask()
@@ -147,13 +143,7 @@ def _settings(space: Space, params: dict[str, Any]) -> Settings:
     }
 
 
-def _evaluate(
-    study: optuna.Study,
-    trial: optuna.Trial,
-    settings: Settings,
-    seeds: Sequence[int],
-    play: Play,
-) -> bool:
+def _evaluate(study: optuna.Study, trial: optuna.Trial, settings: Settings, seeds: Sequence[int], play: Play) -> bool:
     """Seed by seed; False where it was cut short and does not count."""
     import optuna
 
@@ -179,13 +169,9 @@ def _evaluate(
 def _result(space: Space, trial: optuna.trial.FrozenTrial) -> TrialResult:
     regrets = list(trial.intermediate_values.values())
     states: dict[str, Literal["complete", "pruned", "failed"]] = {"COMPLETE": "complete", "PRUNED": "pruned"}
-    return TrialResult(
-        settings=_settings(space, trial.params),
-        regret=fmean(regrets) if regrets else None,
-        seeds=len(regrets),
-        state=states.get(trial.state.name, "failed"),
-        reason=str(trial.user_attrs.get("reason", "")),
-    )
+    mean, reason = fmean(regrets) if regrets else None, str(trial.user_attrs.get("reason", ""))
+    state = states.get(trial.state.name, "failed")
+    return TrialResult(_settings(space, trial.params), mean, len(regrets), state, reason)
 
 
 def results(study: optuna.Study, space: Space) -> tuple[TrialResult, ...]:

@@ -1,15 +1,13 @@
 """Tuning with held-out rounds: settings are chosen on seeds and rounds that no report plays.
 
-A trial is one setting, played seed by seed on the development rounds and given up once it is clearly behind the best
-(Optuna's Wilcoxon pruner). Small grids are tried whole, larger ones and ranges by a tree-structured Parzen estimator.
-The best setting and the untouched preset are then compared on fresh seeds.
+A trial is one setting, played seed by seed and pruned once clearly behind the best (Wilcoxon). Small grids are tried
+whole, others by a tree-structured Parzen estimator. The best setting and the preset are compared on fresh seeds.
 
     DIR/tuning.jsonl    every trial, as Optuna's journal
     DIR/tuning/         records of the development runs
     DIR/report/         records of the report
 
-With DIR nothing played is played again: a trial cut short is proposed again, since each proposal depends on the trials
-before it and their number alone, and its finished runs are in the store.
+No run is played twice: proposals depend on the trials before alone, and finished runs are in the store.
 """
 
 import hashlib
@@ -49,10 +47,7 @@ class TuningPlan:
     def __post_init__(self) -> None:
         both = sorted(set(self.tune_seeds) & set(self.report_seeds))
         if both:
-            raise ConfigError(
-                f"expected seeds to tune on and seeds to report that have none in common, got {both[0]} in both; "
-                "change one of them"
-            )
+            raise ConfigError(f"expected seeds to tune on and to report with none in common, got {both[0]} in both")
 
     @property
     def most_runs(self) -> int:
@@ -178,9 +173,7 @@ def parse_seeds(field: str, text: str) -> tuple[int, ...]:
     for part in text.split(","):
         first, dots, last = (piece.strip() for piece in part.partition(".."))
         if not first.isdecimal() or (dots and not last.isdecimal()) or int(last or first) < int(first):
-            raise ConfigError(
-                f"expected seeds such as 0..9 or 1,2,5, got {text!r}; write A..B with A <= B", field=field
-            )
+            raise ConfigError(f"expected seeds such as 0..9 or 1,2,5, got {text!r}; A..B with A <= B", field=field)
         seeds += range(int(first), int(last or first) + 1)
     if len(set(seeds)) < len(seeds):
         raise ConfigError(f"expected each seed once, got {text!r}; drop the repeated ones", field=field)
