@@ -47,20 +47,14 @@ def compare(
 ) -> list[Comparison]:
     """All differences of every problem, or those to `baseline` (`POLICY[:PRESET]`) alone."""
     if not 0.5 <= confidence < 1.0:
-        raise ConfigError(
-            f"expected a number from 0.5 to below 1, got {confidence:g}; 0.95 is usual", field="confidence"
-        )
+        raise ConfigError(f"expected a number from 0.5 to below 1, say 0.95, got {confidence:g}", field="confidence")
     found = problems(records)
     if not found:
         raise DataError("expected runs to compare, got none with a round played; run some policies first")
     if baseline is not None and not any(_named(problem, baseline) for problem in found):
-        known = sorted({_code(one) for problem in found for one in problem.contenders})
+        known = sorted({one.code for problem in found for one in problem.contenders})
         raise ConfigError(one_of(baseline, known), field="baseline")
     return [_comparison(problem, confidence, baseline) for problem in found]
-
-
-def _code(contender: Contender) -> str:
-    return contender.policy if contender.preset == "default" else f"{contender.policy}:{contender.preset}"
 
 
 def _named(problem: ProblemRuns, baseline: str) -> Contender | None:
@@ -70,11 +64,8 @@ def _named(problem: ProblemRuns, baseline: str) -> Contender | None:
     plain = [one for one in matching if not one.settings]
     if len(matching) > 1 and not plain:
         settings = "; ".join(one.settings for one in matching)
-        raise ConfigError(
-            f"expected one contender, but {baseline} has run with {settings}, and never without settings; "
-            "run it once without, or compare without a baseline",
-            field="baseline",
-        )
+        advice = "run it once without settings, or compare without a baseline"
+        raise ConfigError(f"expected one contender, but {baseline} has run with {settings}; {advice}", field="baseline")
     return next(iter(plain or matching), None)
 
 
@@ -101,16 +92,12 @@ def _pair(problem: ProblemRuns, judged: Judged, confidence: float) -> Pair:
     if not judged.gaps:
         return Pair(title, other)
     seeds, gaps = zip(*judged.gaps.items(), strict=True)
-    mean, against_mean = (_mean_over(each, seeds) for each in (judged.one, judged.against))
+    regrets = [each.values(METRIC) for each in (judged.one, judged.against)]
+    mean, against_mean = (sum(each[seed] for seed in seeds) / len(seeds) for each in regrets)
     ratio = mean / against_mean if against_mean else None
     interval = bootstrap_interval(gaps, confidence, f"{problem.env} {title} {other}")
     tested = (judged.p, judged.corrected_p, judged.verdict)
     return Pair(title, other, seeds, mean, against_mean, estimate(gaps), ratio, interval, *tested)
-
-
-def _mean_over(contender: Contender, seeds: Sequence[int]) -> float:
-    regrets = contender.values(METRIC)
-    return sum(regrets[seed] for seed in seeds) / len(seeds)
 
 
 def _test_notes(problem: ProblemRuns, judged: Sequence[Judged], pairs: Sequence[Pair], confidence: float) -> list[str]:

@@ -21,7 +21,7 @@ def commands(problem: ProblemRuns) -> list[str]:
         seeds = tuple(run.seed for run in contender.runs)
         groups.setdefault((seeds, first.clusters, tuple(sorted(first.settings.items()))), []).append(contender)
     return [
-        shlex.join(["neuclust", "run", *_problem_options(problem), *_who(together), *_seed_options(seeds)])
+        shlex.join(["neuclust", "run", *_problem_options(problem), *_who(together), *_seeds(seeds)])
         for together in groups.values()
         for seeds in stretches(run.seed for run in together[0].runs)
     ]
@@ -49,12 +49,10 @@ def _problem_options(problem: ProblemRuns) -> list[str]:
 
 def _who(together: Sequence[Contender]) -> list[str]:
     first = together[0].runs[0]
-    names = [each.policy if each.preset == "default" else f"{each.policy}:{each.preset}" for each in together]
     clusters = [] if first.clusters is None else ["--clusters", str(first.clusters)]
     settings = [word for key, value in sorted(first.settings.items()) for word in ("--set", f"{key}={value}")]
-    return [*(word for name in names for word in ("--policy", name)), *clusters, *settings]
+    return [*(word for each in together for word in ("--policy", each.code)), *clusters, *settings]
 
 
-def _seed_options(seeds: range) -> list[str]:
-    first = ["--first-seed", str(seeds.start)] if seeds.start else []
-    return ["--seeds", str(len(seeds)), *first]
+def _seeds(seeds: range) -> list[str]:
+    return ["--seeds", str(len(seeds)), *(["--first-seed", str(seeds.start)] if seeds.start else [])]

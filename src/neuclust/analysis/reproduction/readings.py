@@ -26,10 +26,11 @@ def reading_verdicts(found: Reproduction) -> list[JudgedClaim]:
 
 def reading_orders(found: Reproduction) -> list[Order]:
     """Readings under which both were played on common seeds."""
-    pairs = [
-        (each, paired(found.under(each, "neuclust"), found.under(each, "cn-ucb"))) for each in found.study.readings
+    return [
+        (reading, pair)
+        for reading in found.study.readings
+        if (pair := paired(found.under(reading, "neuclust"), found.under(reading, "cn-ucb"))) is not None
     ]
-    return [(reading, pair) for reading, pair in pairs if pair is not None]
 
 
 def readings_json(found: Reproduction) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ def readings_json(found: Reproduction) -> list[dict[str, Any]]:
             "cn_ucb_clipped": regrets(pair.theirs, "clipped_regret"),
             "without_f": None if bare is None else regrets(bare),
             "difference": asdict(pair.gap),
-            "seeds": pair.seeds,
+            "seeds": len(pair.gaps),
             "ahead": sum(gap < 0 for gap in pair.gaps),
         }
         for reading, pair in reading_orders(found)

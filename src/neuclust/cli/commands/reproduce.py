@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neuclust.cli.command import argument, flag, limit_threads, option
-from neuclust.cli.folders import require_writable
 from neuclust.cli.options import engine_option, quiet_flag, retry_flag, workers_option
+from neuclust.cli.outputs import require_writable
 from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def reproduce(options: ReproduceOptions) -> None:
     """
     limit_threads()
     from neuclust.cli.reproduce_session import Request, execute, show_plan
-    from neuclust.experiment.engines.engine import cores, make_engine
+    from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.problem import Problem
     from neuclust.experiment.reproduction.phases import SLATE_SIZE, STUDIES, open_study
 
@@ -74,17 +74,7 @@ def reproduce(options: ReproduceOptions) -> None:
     problem = Problem(env=study.twin, data=data, slate_size=SLATE_SIZE)
     layout = open_study(study, problem, options.scale(study))
     engine = make_engine(options.engine, options.workers)
-    request = Request(
-        layout,
-        folder,
-        authors=options.authors,
-        policies=tuple(options.policy or ()),
-        tune=options.tune,
-        grids=options.grids,
-        retry_failed=options.retry_failed,
-        quiet=options.quiet,
-        workers=1 if options.engine == "inline" else options.workers or cores(),
-    )
+    request = Request(options, layout, folder)
     if options.plan:
         show_plan(request)
         return
@@ -94,6 +84,5 @@ def reproduce(options: ReproduceOptions) -> None:
 def _numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        sentence = f"expected whole numbers such as 1,10,22, got {text!r}; separate them by commas"
-        raise ConfigError(sentence, field="clusters")
+        raise ConfigError(f"expected whole numbers such as 1,10,22, got {text!r}; put commas between", field="clusters")
     return tuple(sorted({int(part) for part in parts}))

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from neuclust.cli.command import advice, argument, option
-from neuclust.cli.folders import require_file, require_writable, say_bad
 from neuclust.cli.options import deliver, json_option
+from neuclust.cli.outputs import Outputs, require_file, require_writable, say_bad
 
 MAKERS = "`neuclust run --out` and `neuclust sweep` make folders of records"
 
@@ -29,12 +29,11 @@ def compare(options: CompareOptions) -> None:
     """
     from neuclust.analysis.compare import compare as compare_records
     from neuclust.cli.console import make_console
-    from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.store import read_records
     from neuclust.files import write_text
-    from neuclust.report.comparison import compare_document, csv_pairs, print_comparison
+    from neuclust.report.comparison import compare_document, csv_pairs, print_comparisons
 
-    check_outputs(Outputs(json=options.json))
+    Outputs(json=options.json).check()
     if options.csv is not None:
         require_file("--csv", options.csv)
     with advice(MAKERS):
@@ -43,12 +42,7 @@ def compare(options: CompareOptions) -> None:
     if options.csv is not None:
         write_text(options.csv, csv_pairs(comparisons))
 
-    def show() -> None:
-        console = make_console()
-        for comparison in comparisons:
-            print_comparison(console, comparison)
-
-    deliver(options.json, compare_document(comparisons), show)
+    deliver(options.json, compare_document(comparisons), lambda: print_comparisons(make_console(), comparisons))
 
 
 @dataclass(frozen=True, slots=True)
