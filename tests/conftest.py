@@ -16,6 +16,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: threads cos
 from typing import TYPE_CHECKING
 
 import pytest
+from command_fixtures import call, command, problem  # noqa: F401  # fixtures for every folder
 from hypothesis import settings
 
 if TYPE_CHECKING:

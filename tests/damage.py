@@ -43,7 +43,7 @@ def _either(folder: Path, rng: Rng) -> Path:
 def flip_bits(folder: Path, rng: Rng, _: Path) -> None:
     path = _either(folder, rng)
     content = bytearray(path.read_bytes())
-    for _ in range(int(rng.integers(1, 4))):
+    for _flip in range(int(rng.integers(1, 4))):
         content[int(rng.integers(len(content)))] ^= 1 << int(rng.integers(8))
     path.write_bytes(bytes(content))
 

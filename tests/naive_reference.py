@@ -84,8 +84,9 @@ def objective(
     pull = config.ridge * (width if config.pull_by_width else 1) * (n if config.pull_inside_sum else 1)
     home = initial if config.anchor == "initial" else tuple(torch.zeros_like(p) for p in initial)
     error = 0.5 * config.loss_factor * ((predict(parameters) - rewards) ** 2).sum()
-    distance = sum(((p - a) ** 2).sum() for p, a in zip(parameters, home, strict=True))
-    return (error + 0.5 * pull * distance) / (n if config.loss_norm == "mean" else 1)
+    distance = sum((((p - a) ** 2).sum() for p, a in zip(parameters, home, strict=True)), torch.zeros(()))
+    loss: Tensor = (error + 0.5 * pull * distance) / (n if config.loss_norm == "mean" else 1)
+    return loss
 
 
 def automatic_step(start: Parameters, predict: Callable[..., Tensor], n: int, width: int, config: Any) -> float:

@@ -12,11 +12,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_problems import play, small_environment
+from small_problems import built_in, play, small_environment
 
 from neuclust.core import Round
 from neuclust.data.dataset import load_dataset
-from neuclust.environments.catalogue import build_environment
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.kernels import jit
@@ -82,7 +81,7 @@ def test_random_problems(seed: int, solver: str, gamma: float, source: str, sort
 def test_bounds_from_explored_directions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dense contexts and the primal, from the second update on: fewer widths, the same slates."""
     monkeypatch.setattr(covariance, "FEW", 2)
-    environment = build_environment("bump", slate_size=5, horizon=12, seed=3)
+    environment = built_in("bump", slate_size=5, horizon=12, seed=3)
     policy: Any = build_policy(name, environment=environment, seed=3)
     assert "pruned" in agree(policy, environment, range(1, 12))
     assert policy.arms.confidence._covariance._basis() is not None
@@ -116,7 +115,7 @@ def test_cn_ucb_and_profiles_that_change_in_place() -> None:
 
 
 def test_the_yelp_twin() -> None:
-    environment = build_environment("yelp-twin", slate_size=5, horizon=6, seed=0)
+    environment = built_in("yelp-twin", slate_size=5, horizon=6, seed=0)
     policy: Any = build_policy("neuclust", environment=environment, preset="paper-yelp", clusters=3)
     assert "pruned" in agree(policy, environment, range(1, 5))
     assert policy.arms.last_choice.widths < 500 < policy.arms.last_choice.contexts

@@ -18,6 +18,8 @@ from small_problems import feedback, slate_of, small_environment
 from torch import Tensor
 
 from neuclust.core import Feedback, Round
+from neuclust.environments.dealing import Arms, Simulated
+from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.rewards import from_table
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.experiment.engines.device import BatchRun, run_batch, trace_batch
@@ -139,16 +141,12 @@ class PaidTrouble(SlateEnvironment):
         if trouble.rewards == "linear":
             means = (torch.arange(trouble.arms) % 2).to(torch.float64)
         paid = 10 ** stream(trouble.number, "trouble slate reward").uniform(-6, 6)
+        reward = from_table([paid * j for j in range(trouble.slate_size + 1)])
         super().__init__(
-            name="trouble",
-            profiles=trouble.profiles,
-            arm_ids=trouble.arm_ids,
-            queries=None,
-            means_of=lambda positions, _: means if positions is None else means[positions],
-            slate_size=trouble.slate_size,
-            horizon=ROUNDS,
-            seed=trouble.number,
-            reward=from_table([paid * j for j in range(trouble.slate_size + 1)]),
+            "trouble",
+            Arms(trouble.profiles, trouble.arm_ids),
+            Simulated(lambda positions, _: means if positions is None else means[positions]),
+            ProblemSpec(trouble.slate_size, ROUNDS, trouble.number, reward=reward),
         )
 
     def round(self, t: int) -> Round:

@@ -1,5 +1,7 @@
 """The suite: problems that separate methods, each with what it is meant to separate, and what frames its regret."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
