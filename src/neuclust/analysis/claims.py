@@ -37,7 +37,7 @@ class PairedRegrets:
         return len(self.gaps) < FEW_SEEDS
 
     @property
-    def told(self) -> str:
+    def difference(self) -> str:
         """The gap in words."""
         return with_error(self.gap, sign=True)
 
@@ -50,8 +50,8 @@ class PairedRegrets:
         errors = f", {abs(self.gap.mean) / self.gap.error:.1f} standard errors" if self.gap.error else ""
         needed = f"{errors} ({NOISE:g} are needed to tell a difference from chance)."
         evidence = (
-            f"Expected regret {regret_of(self.ours)} against {regret_of(self.theirs)}; paired difference {self.told} "
-            f"over {counted(len(self.gaps), 'common seed')}"
+            f"Expected regret {regret_of(self.ours)} against {regret_of(self.theirs)}; paired difference "
+            f"{self.difference} over {counted(len(self.gaps), 'common seed')}"
             f"{f'; at least {FEW_SEEDS} are needed to say anything.' if self.few else needed}"
         )
         return JudgedClaim(claim, order_verdict(self.gap, len(self.gaps)), evidence)

@@ -12,6 +12,11 @@ from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.experiment.records import RunRecord
 
 METRIC = "expected_regret"
+ALIKE: dict[Verdict, str] = {  # why pairs could not be told apart
+    "noise": "Noise, no difference shown (which does not show that they are equal)",
+    "too few seeds": "Too few seeds to show any difference, however large",
+    "identical": "Identical on every common seed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +116,10 @@ def _test_notes(problem: ProblemRuns, judged: Sequence[Judged], pairs: Sequence[
     )
     compared = {pair.against for pair in pairs}
     yardsticks = [one.title for one in problem.contenders if one.knows_truth and one.title not in compared]
-    aside = [f"Not compared, since told the truth beforehand: {', '.join(yardsticks)}."] if yardsticks else []
-    return [note for note in (reading, powerless_note(judged, confidence), *_noise(tested), *aside) if note]
-
-
-def _noise(pairs: Sequence[Pair]) -> list[str]:
-    """Pairs that could not be told apart, by the reason why."""
-    words: dict[Verdict, str] = {
-        "noise": "Noise, no difference shown (which does not show that they are equal)",
-        "too few seeds": "Too few seeds to show any difference, however large",
-        "identical": "Identical on every common seed",
-    }
-    alike = {verdict: [f"{p.title} and {p.against}" for p in pairs if p.verdict == verdict] for verdict in words}
-    return [f"{start}: {'; '.join(alike[verdict])}." for verdict, start in words.items() if alike[verdict]]
+    aside = [f"Not compared, since they know the truth: {', '.join(yardsticks)}."] if yardsticks else []
+    alike = {verdict: [f"{p.title} and {p.against}" for p in tested if p.verdict == verdict] for verdict in ALIKE}
+    noise = [f"{start}: {'; '.join(alike[verdict])}." for verdict, start in ALIKE.items() if alike[verdict]]
+    return [note for note in (reading, powerless_note(judged, confidence), *noise, *aside) if note]
 
 
 def _seed_notes(problem: ProblemRuns, pairs: Sequence[Pair]) -> list[str]:

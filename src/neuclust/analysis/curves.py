@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,9 @@ RANKS = 5  # the four most played clusters, and all others
 
 Numbers = NDArray[np.float64]
 Curve = Sequence[tuple[int, float]]  # (round, value) by round
+CurveOf = Callable[[RunRecord], Curve]
+regret: CurveOf = attrgetter("curve")  # Σ(u* − u) so far
+reward: CurveOf = attrgetter("reward_curve")  # Σu so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Band:
         return np.asarray(spread, dtype=np.float64)
 
 
-def bands(problem: ProblemRuns, curve_of: Callable[[RunRecord], Curve]) -> list[Band]:
+def bands(problem: ProblemRuns, curve_of: CurveOf) -> list[Band]:
     """The curves of every contender, all seeds on the points of its shortest run."""
     found = []
     for contender in problem.contenders:
@@ -55,22 +59,12 @@ def bands(problem: ProblemRuns, curve_of: Callable[[RunRecord], Curve]) -> list[
     return found
 
 
-def regret(run: RunRecord) -> Curve:
-    """Σ(u* − u) so far."""
-    return run.curve
-
-
-def reward(run: RunRecord) -> Curve:
-    """Σu so far."""
-    return run.reward_curve
-
-
 def best_reward(run: RunRecord) -> Curve:
     """Σu* so far, from Σu* = Σu + regret."""
     return [(t, got + lost) for (t, got), (_, lost) in zip(run.reward_curve, run.curve, strict=True)]
 
 
-def averaged(curve_of: Callable[[RunRecord], Curve]) -> Callable[[RunRecord], Curve]:
+def averaged(curve_of: CurveOf) -> CurveOf:
     """A sum so far divided by the rounds so far."""
     return lambda run: [(t, total / t) for t, total in curve_of(run)]
 

@@ -33,7 +33,7 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything that is said or drawn of a dataset."""
+    """Everything that is reported of a dataset."""
 
     name: str
     arms: int
@@ -48,7 +48,7 @@ class Inspection:
     distinct_contexts_a_round: float  # median over some rounds
     arms_without_profile: int
     observations: float | None  # behind the profiles, where counted
-    arms_offered: tuple[int, float, int] | None  # fewest, median and most a round, where rounds are recorded
+    arms_offered: tuple[int, float, int] | None  # fewest, median and most per round, where rounds are recorded
     rewards: Rewards
     clusters: Clusters
 
@@ -95,10 +95,8 @@ def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     """k-means on the distinct profiles, each weighted by how often it occurs (the same, and cheaper)."""
     first, back, weight = distinct_rows(profiles)
     distinct = profiles[first]
-    if not 1 <= clusters <= len(distinct):
-        raise ConfigError(
-            f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}", field="clusters"
-        )
+    if not 1 <= clusters <= (most := len(distinct)):
+        raise ConfigError(f"expected 1 to {most} clusters (distinct profiles), got {clusters}", field="clusters")
     elbow = elbow_of(profiles, sorted({*ELBOW, clusters}))
     labels = _k_means(distinct, weight, clusters).labels_.astype(np.int64)
     by_size = np.argsort(-np.bincount(labels[back], minlength=clusters), kind="stable")
@@ -135,16 +133,21 @@ def sentences(found: Inspection) -> list[str]:
     """The inspection as plain sentences."""
     rewards, clusters = found.rewards, found.clusters
     counted = "" if found.observations is None else f", {found.observations:,.0f} observations behind the profiles"
-    quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
+    start = f"over the first {found.rounds_looked_at:,} rounds"
+    if found.arms_offered is None:
+        quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
+        paid = f"Mean rewards {start}: average {rewards.mean:.5f}; {quantiles}."
+    else:
+        fewest, median, most = found.arms_offered
+        offered = f"{fewest:,} to {most:,} arms per round (median {median:,.0f})"
+        paid = f"Real feedback: {offered} {start}, of which {rewards.mean:.1%} paid; slates are valued in hindsight."
     return [
         f"{found.name}: {found.arms:,} arms, {found.rounds:,} rounds, {found.features} features{counted}.",
         f"Zeros: {found.zeros_in_arms:.1%} of the profiles' entries, {found.zeros_in_rounds:.1%} of the rounds'; "
         f"a round asks for {found.active_features_a_round:.1f} features on average.",
         f"Distinct profiles: {found.distinct_profiles:,} of {found.arms:,}; distinct contexts in a round: "
         f"{found.distinct_contexts_a_round:,.0f} (median); arms without any entry: {found.arms_without_profile:,}.",
-        f"Mean rewards over the first {found.rounds_looked_at:,} rounds: average {rewards.mean:.5f}; {quantiles}."
-        if found.arms_offered is None
-        else _replayed(found, found.arms_offered),
+        paid,
         f"Best slate of {found.slate_size}: expected reward {rewards.best.min():.6f} to {rewards.best.max():.6f}, "
         f"average {rewards.best.mean():.6f}; a perfect policy still has a clipped regret of "
         f"{rewards.clipped_floor:.2f} in 1000 rounds.",
@@ -174,14 +177,6 @@ def record(found: Inspection) -> dict[str, Any]:
     }
 
 
-def _replayed(found: Inspection, offered: tuple[int, float, int]) -> str:
-    fewest, median, most = offered
-    return (
-        f"Real feedback: {fewest:,} to {most:,} arms per round (median {median:,.0f}) over the first "
-        f"{found.rounds_looked_at:,} rounds, of which {found.rewards.mean:.1%} paid; slates are valued in hindsight."
-    )
-
-
 def _verdict(rewards: Rewards, same_arms: bool) -> str:
     """Where rounds offer different arms, an order of the arms is kept instead of a slate."""
     best, regrets = float(rewards.best.mean()), rewards.regrets
@@ -191,12 +186,10 @@ def _verdict(rewards: Rewards, same_arms: bool) -> str:
     slate = f"One slate kept throughout (arms {', '.join(map(str, rewards.static_arms))})"
     kept = slate if same_arms else "One order of the arms"
     start = f"{kept} loses {regrets['static']:.3f} in 1000 rounds, random slates {regrets['random']:.1f}: "
-    if rewards.nearly_static:
-        return start + (
-            "a static slate is nearly optimal, so low regret here shows that a policy finds good arms, "
-            "not that it uses the context."
-        )
-    return start + "no static slate will do, the choice has to depend on the round."
+    if not rewards.nearly_static:
+        return f"{start}no static slate will do, the choice has to depend on the round."
+    shows = "low regret here shows that a policy finds good arms, not that it uses the context"
+    return f"{start}a static slate is nearly optimal, so {shows}."
 
 
 def _distinct_contexts(dataset: ProfileDataset, horizon: int) -> float:

@@ -51,9 +51,7 @@ class Outputs:
             require_writable("--save", self.save.absolute().parent)
             if self.save.exists():
                 if not self.save.is_dir() or foreign_files(self.save):
-                    raise ConfigError(
-                        f"--save: expected a new folder or an earlier save, got {self.save}; name another one"
-                    )
+                    raise ConfigError(f"--save: expected a new folder or an earlier save, got {self.save}; name one")
                 require_writable("--save", self.save)
         if self.out is not None:
             require_writable("--out", self.out, make=True)
@@ -100,9 +98,7 @@ def require_file(option: str, file: Path, make: bool = False) -> None:
         if file.is_dir():
             raise ConfigError(f"{option}: expected a file, got the folder {file}; name a file in it")
         if file.exists() and not file.is_file():  # a device or a pipe would be replaced by a file
-            raise ConfigError(
-                f"{option}: expected a file, got {file}, which is none; name a file, or - where that works"
-            )
+            raise ConfigError(f"{option}: expected a file, got {file}, which is none; name a file, or - where it works")
         if not make:
             with tempfile.TemporaryFile(dir=file.parent):
                 return

@@ -71,22 +71,20 @@ class Request:
 
 def execute(request: Request, engine: Engine) -> int:
     """Play, write the page, search and play again, write it again; the exit code."""
-    pressed: list[bool] = []
-    with patient_interrupt(lambda: pressed.append(True)):
-        found, searches = request.phases(), list[Search]()
-        after = _play(request, found, engine, lambda: bool(pressed))
-        elbow = _elbow(request.layout)
-        plans = request.plans()
-        written = _write(request, found, elbow, searches)
-        if plans and not pressed:
-            later, searches = _search(request, plans, lambda: bool(pressed))
+    with patient_interrupt(lambda: None) as stopped:
+        found = request.phases()
+        after = _play(request, found, engine, stopped)
+        elbow, plans = _elbow(request.layout), request.plans()
+        written = _write(request, found, elbow, ())
+        if plans and not stopped():
+            later, searches = _search(request, plans, stopped)
             found = [*found, *later]
-            if not pressed:
-                after = _play(request, found, engine, lambda: bool(pressed))
+            if not stopped():
+                after = _play(request, found, engine, stopped)
             written = _write(request, found, elbow, searches)
     if written is not None:
         typer.echo(written)
-    return conclude(after, bool(pressed))
+    return conclude(after, stopped())
 
 
 def _play(request: Request, found: Sequence[Phase], engine: Engine, stopped: Callable[[], bool]) -> Standing:

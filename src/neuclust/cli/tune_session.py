@@ -15,6 +15,7 @@ from neuclust.analysis.summary import unpaid_notes
 from neuclust.cli.console import make_console
 from neuclust.cli.interrupt import STOPPED
 from neuclust.cli.outputs import Outputs
+from neuclust.cli.provenance import option_words
 from neuclust.cli.views import ONE_MORE_ROUND, View, watched
 from neuclust.experiment.held_out import Split, split_problem
 from neuclust.experiment.problem import rewards_sentence
@@ -61,24 +62,17 @@ def trial_lines(view: View, quiet: bool) -> Callable[[TrialResult], None]:
     """Shows a line per trial, or nothing when quiet."""
 
     def show(result: TrialResult) -> None:
-        if not quiet:
-            view.say(_trial_line(result))
+        regret = "-" if result.regret is None else number(result.regret)
+        pruned = ", given up" if result.state == "pruned" else ""
+        played = f"expected regret {regret} over {counted(result.seeds, 'seed')}{pruned}"
+        what = f"failed ({result.reason})" if result.state == "failed" else played
+        view.say(f"trial {settings_text(result.settings)}: {what}")
 
-    return show
+    return (lambda _: None) if quiet else show
 
 
 def settings_text(settings: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in settings.items())
-
-
-def _trial_line(result: TrialResult) -> str:
-    if result.state == "failed":
-        return f"trial {settings_text(result.settings)}: failed ({result.reason})"
-    regret = "-" if result.regret is None else number(result.regret)
-    pruned = ", given up" if result.state == "pruned" else ""
-    return (
-        f"trial {settings_text(result.settings)}: expected regret {regret} over {counted(result.seeds, 'seed')}{pruned}"
-    )
 
 
 def budget(plan: TuningPlan, split: Split, tuning: Tuning) -> dict[str, int | bool]:
@@ -93,30 +87,22 @@ def budget(plan: TuningPlan, split: Split, tuning: Tuning) -> dict[str, int | bo
     }
 
 
-def budget_sentence(plan: TuningPlan, split: Split, tuning: Tuning) -> str:
-    spent = budget(plan, split, tuning)
-    way = "every setting of the grid" if plan.exhaustive else "settings proposed by Optuna's TPE"
-    given_up = sum(trial.state == "pruned" for trial in tuning.trials)
-    return (
-        f"Budget: {spent['trials']} trials on {spent['tune_seeds']} seeds of {split.rounds} rounds ({way}); spent: "
-        f"{spent['trials_tried']} trials, {spent['runs_played']} runs, {given_up} trials given up early. A fair "
-        "comparison gives every policy the same --trials, --tune-seeds and --rounds."
-    )
-
-
 def run_command(plan: TuningPlan, split: Split, best: Mapping[str, str]) -> str:
     """The command line that plays the best setting on the report's seeds (from the first to the last)."""
     problem = plan.problem
-    words = ["neuclust", "run", *(["--env", problem.env] if problem.data is None else ["--data", str(problem.data)])]
-    words += ["--rounds", str(split.rounds), "--slate-size", str(problem.slate_size)]
-    for option, value in problem.options.items():
-        if value is not None:
-            words += [f"--{option.replace('_', '-')}", str(value)]
-    words += ["--policy", plan.policy if plan.preset == "default" else f"{plan.policy}:{plan.preset}"]
-    for key, value in best.items():
-        words += ["--set", f"{key}={value}"]
+    source = {"env": problem.env} if problem.data is None else {"data": problem.data}
     first, last = min(plan.report_seeds), max(plan.report_seeds)
-    return shlex.join([*words, "--seeds", str(last - first + 1), "--first-seed", str(first)])
+    options = {
+        **source,
+        "rounds": split.rounds,
+        "slate_size": problem.slate_size,
+        **problem.options,
+        "policy": plan.policy if plan.preset == "default" else f"{plan.policy}:{plan.preset}",
+        "set": [f"{key}={value}" for key, value in best.items()],
+        "seeds": last - first + 1,
+        "first_seed": first,
+    }
+    return shlex.join(["neuclust", "run", *option_words(options)])
 
 
 def tuning_json(plan: TuningPlan, split: Split, tuning: Tuning, comparison: Comparison | None) -> dict[str, Any]:
@@ -153,7 +139,14 @@ def _print(plan: TuningPlan, split: Split, tuning: Tuning, comparison: Compariso
     console.print(terminal_table(headings, rows[:SHOWN], ("settings", "state")))
     if len(rows) > SHOWN:
         say(f"({len(rows) - SHOWN} more trials are in the JSON)")
-    say(budget_sentence(plan, split, tuning))
+    spent = budget(plan, split, tuning)
+    way = "every setting of the grid" if plan.exhaustive else "settings proposed by Optuna's TPE"
+    given_up = sum(trial.state == "pruned" for trial in tuning.trials)
+    say(
+        f"Budget: {spent['trials']} trials on {spent['tune_seeds']} seeds of {split.rounds} rounds ({way}); spent: "
+        f"{spent['trials_tried']} trials, {spent['runs_played']} runs, {given_up} trials given up early. A fair "
+        "comparison gives every policy the same --trials, --tune-seeds and --rounds."
+    )
     say(f"Seeds and rounds: {split.note}.")
     if comparison is not None:
         say(f"\nThe best setting and the untouched preset on {len(plan.report_seeds)} fresh seeds:")

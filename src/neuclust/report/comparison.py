@@ -91,9 +91,7 @@ def _problem_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _pair_json(pair: Pair) -> dict[str, Any]:
-    row = asdict(pair)
+    row = asdict(pair)  # json writes tuples as lists
     gap = row.pop("difference") or {"mean": None, "error": None}
     corrected = row.pop("corrected_p")
-    row["seeds"] = list(pair.seeds)
-    row["interval"] = None if pair.interval is None else list(pair.interval)
     return row | {"difference": gap["mean"], "standard_error": gap["error"], "p_holm": corrected}

@@ -26,6 +26,7 @@ CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 READING = Path(__file__).with_name("reading.html").read_text(encoding="utf-8")
 PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib")
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+TRACEBACK = "<details><summary>traceback</summary><pre>{}</pre></details>"
 MOST_FAILURES = 100  # shown one by one
 MOST_NOTES, MOST_NAMED = 8, 4  # before the rest is folded away, or only counted
 
@@ -114,11 +115,9 @@ def _opening(title: str, sections: Sequence[Section], failures: Sequence[Failure
 
 
 def _section(section: Section) -> str:
-    problem = section.summary.problem
-    return (
-        f'<section id="{section.slug}"><h2>{escape(problem.env)}</h2><p>{escape(_what_it_is(problem))}</p>'
-        f'<p class="finding">{escape(_finding(section.summary))}</p>{section_content(section)}</section>'
-    )
+    problem, finding = section.summary.problem, escape(_finding(section.summary))
+    start = f"<h2>{escape(problem.env)}</h2><p>{escape(_what_it_is(problem))}</p>"
+    return f'<section id="{section.slug}">{start}<p class="finding">{finding}</p>{section_content(section)}</section>'
 
 
 def section_content(section: Section) -> str:
@@ -206,7 +205,11 @@ def failures_html(failures: Sequence[Failure]) -> str:
     """The section of runs that ended in an error; nothing where none did."""
     if not failures:
         return ""
-    shown = "".join(f"<dt>{escape(each.name)}</dt><dd>{_failure(each)}</dd>" for each in failures[:MOST_FAILURES])
+    shown = "".join(
+        f"<dt>{escape(each.name)}</dt><dd>{escape(each.error)}"
+        f"{TRACEBACK.format(escape(each.traceback)) if each.traceback else ''}</dd>"
+        for each in failures[:MOST_FAILURES]
+    )
     more = len(failures) - MOST_FAILURES
     rest = f"<p>… and {more} more.</p>" if more > 0 else ""
     said = f"{counted(len(failures), 'run')} ended in an error and {'is' if len(failures) == 1 else 'are'}"
@@ -216,14 +219,9 @@ def failures_html(failures: Sequence[Failure]) -> str:
     )
 
 
-def _failure(failure: Failure) -> str:
-    traceback = f"<details><summary>traceback</summary><pre>{escape(failure.traceback)}</pre></details>"
-    return f"{escape(failure.error)}{traceback if failure.traceback else ''}"
-
-
 def _made(made: Provenance) -> str:
-    again = "\n".join(made.again)
-    runs = f"<p>The same runs again:</p><pre>{escape(again)}</pre>" if again else ""
+    again = escape("\n".join(made.again))
+    runs = f"<p>The same runs again:</p><pre>{again}</pre>" if again else ""
     return (
         '<section id="made"><h2>How this was made</h2>'
         f"<p>Runs: {escape(made.runs)}.</p>{runs}"

@@ -79,18 +79,7 @@ def _clipped(problem: ProblemRuns) -> Picture:
         axes.errorbar(final.mean, place, xerr=final.error or 0.0, fmt="o", color=colour, markersize=4, capsize=2)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    _mark_floor(axes, problem.contenders[0].over_seeds("clipped_floor").mean)
-    axes.grid(axis="y", visible=False)
-    drawing.bare(axes, grid="x", width=0.5)
-    axes.set_xlabel(f"clipped regret after {problem.rounds} rounds")
-    caption = (
-        "The lower, the better; dashed: the floor, which a perfect policy pays too, on average: single runs scatter "
-        "about it and can fall below it. Large: mean ± 1 standard error; small: single seeds."
-    )
-    return Picture("clipped", "Clipped regret and its floor", caption, figure)
-
-
-def _mark_floor(axes: Axes, floor: float) -> None:
+    floor = problem.contenders[0].over_seeds("clipped_floor").mean
     axes.axvline(floor, color=drawing.INK, linewidth=0.9, linestyle=drawing.FLOOR_DASH, zorder=1)
     axes.set_xlim(left=0)
     to_the_left = floor > 0.7 * axes.get_xlim()[1]  # or the words would leave the picture
@@ -99,6 +88,14 @@ def _mark_floor(axes: Axes, floor: float) -> None:
         f"floor {number(floor)}, on average", (floor, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(offset, 2),
         textcoords="offset points", ha=side, fontsize=6.5,
     )  # fmt: skip
+    axes.grid(axis="y", visible=False)
+    drawing.bare(axes, grid="x", width=0.5)
+    axes.set_xlabel(f"clipped regret after {problem.rounds} rounds")
+    caption = (
+        "The lower, the better; dashed: the floor, which a perfect policy pays too, on average: single runs scatter "
+        "about it and can fall below it. Large: mean ± 1 standard error; small: single seeds."
+    )
+    return Picture("clipped", "Clipped regret and its floor", caption, figure)
 
 
 def _runtime(problem: ProblemRuns) -> Picture:
@@ -173,16 +170,14 @@ def entries(problem: ProblemRuns, lines: bool = True) -> list[Entry]:
 def canvas(
     named: Sequence[Entry], height: float = PLOT_HEIGHT, left: float = 0.14, *, handle: float = 2.2, most: int = 2
 ) -> tuple[Figure, Axes]:
-    """Axes at the width of a column, with a legend of at most `most` columns below.
-
-    A leading blank keeps names that begin with _ visible.
-    """
+    """Axes at the width of a column, with a legend of at most `most` columns below."""
     columns = most if max((len(name) for name, _ in named), default=0) <= SHORT_NAME else 1
     room = LINE * math.ceil(len(named) / columns) + (0.08 if named else 0.0)
     whole = height + room
     figure = drawing.new_figure((WIDTH, whole))
     figure.subplots_adjust(left=left, right=0.97, top=1 - 0.16 / whole, bottom=(room + 0.36) / whole)
     if named:
+        # a leading blank keeps names that begin with _ visible
         names = [f"{drawing.NO_BREAK_SPACE}{name}" if name.startswith("_") else name for name, _ in named]
         figure.legend(
             [mark for _, mark in named], names, loc="lower left", ncols=columns, frameon=False, labelspacing=0.25,

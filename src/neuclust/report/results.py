@@ -21,10 +21,9 @@ Values = dict[str, Callable[[Row], object]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the tables it is in: of words for a terminal (`text`), `latex` and `html`.
+    """A column of `tables`; `values` are those of the CSV file, by name; `small` stands below the HTML cell.
 
-    `values` are what the CSV file holds, by name, with full precision. `small` stands below the HTML cell. A narrow
-    terminal drops columns by `dispensable`, the smallest first; 0 stays.
+    A narrow terminal drops columns by `dispensable`, the smallest first; 0 stays.
     """
 
     heading: str

@@ -118,13 +118,11 @@ def table_rows(found: Reproduction) -> list[Row]:
     def row(phase: str, policy: str) -> Row:
         measured = found.contender(phase, policy)
         preset = phases.paper_preset(policy, found.study) if policy in POLICIES else "default"
-        return Row(phase, policy, measured.preset if measured else preset, measured, printed(policy))
-
-    def printed(policy: str) -> Published:
-        return published(found.study.name, policy)
+        printed = published(found.study.name, policy)
+        return Row(phase, policy, measured.preset if measured else preset, measured, printed)
 
     readings = [
-        Row(phases.READINGS, one.policy, one.preset, one, printed(one.policy))
+        Row(phases.READINGS, one.policy, one.preset, one, published(found.study.name, one.policy))
         for reading in found.study.readings
         for policy in ("neuclust", "cn-ucb")
         if (one := found.under(reading, policy)) is not None

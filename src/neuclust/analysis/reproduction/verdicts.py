@@ -168,7 +168,7 @@ def _linear(found: Reproduction) -> list[JudgedClaim]:
         tail = f"fewer than {FEW_SEEDS} common seeds do not tell them apart."
     else:
         word = ": less regret than the linear model" if pair.gap.mean < 0 else ": more regret than the linear model"
-        tail = f"paired difference to linucb {pair.told}{', within noise' if pair.within_noise else word}."
+        tail = f"paired difference to linucb {pair.difference}{', within noise' if pair.within_noise else word}."
     text = (
         f"A shared linear model (linucb) has expected regret {regret_of(linear)} and clipped regret "
         f"{regret_of(linear, 'clipped_regret')}; the best of NeUClust, its online variant and CN-UCB here, "
@@ -186,7 +186,7 @@ def _random(found: Reproduction) -> list[JudgedClaim]:
     word = "no better and no worse" if same else "worse" if pair.gap.mean > 0 else "better"
     text = (
         f"CC-MAB has expected regret {regret_of(pair.ours)}, random slates {regret_of(pair.theirs)}; paired difference "
-        f"{pair.told}: {word} than random in {found.rounds} rounds."
+        f"{pair.difference}: {word} than random in {found.rounds} rounds."
     )
     return _finding("CC-MAB, contexts scaled into [0, 1], beside random slates", text)
 
@@ -210,7 +210,7 @@ def _clusters(found: Reproduction) -> list[JudgedClaim]:
         pair = paired(chosen, best)
         told = pair is not None and not pair.few and not pair.within_noise
         answer = "does not reproduce" if told else "cannot be told"
-        difference = "" if pair is None else f", paired difference {pair.told}"
+        difference = "" if pair is None else f", paired difference {pair.difference}"
         few = f"from fewer than {FEW_SEEDS} seeds" if pair is None or pair.few else ""
         noise = "more than chance explains" if told else "which these seeds cannot tell from chance"
         text = f"Least with {least}{difference}, {few or noise}."

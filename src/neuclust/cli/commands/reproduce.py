@@ -43,12 +43,9 @@ class ReproduceOptions:
         from neuclust.experiment.reproduction.phases import full_scale, quick_scale
 
         given: dict[str, Any] = {
-            "rounds": self.rounds,
-            "runs": self.runs,
-            "our_seeds": self.seeds,
-            "cluster_seeds": self.cluster_seeds,
+            "rounds": self.rounds, "runs": self.runs, "our_seeds": self.seeds, "cluster_seeds": self.cluster_seeds,
             "cluster_numbers": None if self.clusters is None else _numbers(self.clusters),
-        }
+        }  # fmt: skip
         changed = {key: value for key, value in given.items() if value is not None}
         return replace(quick_scale(study) if self.quick else full_scale(study), **changed)
 

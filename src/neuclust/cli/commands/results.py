@@ -51,13 +51,6 @@ class ReportOptions:
     out: Path | None = option(None, "Folder for the report. Default: DIR/report.", "DIR2")
     title: str | None = option(None, "Heading of the page.", "TEXT")
 
-    @property
-    def command(self) -> str:
-        """The command as it was given."""
-        given = {"--out": self.out, "--title": self.title}
-        words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-        return shlex.join(["neuclust", "report", str(self.source), *words])
-
 
 def report(options: ReportOptions) -> None:
     """Make one self-contained HTML page of the records, and figures (SVG, PDF) and tables (LaTeX, CSV) beside it."""
@@ -65,12 +58,14 @@ def report(options: ReportOptions) -> None:
     folder = options.out or (source if source.is_dir() else source.parent) / "report"
     require_writable("--out", folder)
     from neuclust.analysis.sources import read_source
-    from neuclust.cli.provenance import commands_of
+    from neuclust.cli.provenance import commands_of, option_words
     from neuclust.report.folder import PAGE, write_report
 
     with advice(MAKERS):
         found = read_source(source, on_bad=say_bad)
+    given = option_words({"out": options.out, "title": options.title})
+    command = shlex.join(["neuclust", "report", str(source), *given])
     heading = options.title or f"Results: {source.resolve().name}"
-    written = write_report(found, folder, title=heading, command=options.command, again=commands_of(found.records))
+    written = write_report(found, folder, title=heading, command=command, again=commands_of(found.records))
     failed = f", {len(found.failures)} failed" if found.failures else ""
     typer.echo(f"{folder / PAGE}: {len(found.records)} runs{failed}; {len(written) - 1} pictures and tables beside it")

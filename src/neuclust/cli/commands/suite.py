@@ -101,12 +101,9 @@ def _inputs(data: Path | None, folder: Path, names: Sequence[str]) -> SuiteInput
 
 def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str, str]:
     """What each recorded environment is called in the table."""
-    names = {}
-    for problem in problems:
-        recorded = problem.problem(inputs).name
-        twin = " (twin)" if recorded.endswith("(twin)") or problem.name == "yelp" else ""
-        names[recorded] = f"{problem.name}{twin}"
-    return names
+    recorded = {problem.problem(inputs).name: problem.name for problem in problems}
+    twins = {env for env, name in recorded.items() if env.endswith("(twin)") or name == "yelp"}
+    return {env: f"{name} (twin)" if env in twins else name for env, name in recorded.items()}
 
 
 def _show(folder: Path, tasks: tuple[Task, ...], names: Mapping[str, str]) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from neuclust.analysis import curves
@@ -18,6 +17,7 @@ from neuclust.report.pictures import BEST_POSSIBLE, canvas, draw_points, entries
 
 NUMBERS = {"movielens": ("2 and 3", "6", "8"), "yelp": ("4 and 5", "7", "9")}
 DRAWN = (*PAPER_POLICIES, "linucb", "uniform")  # the paper's own, and two that say where these stand
+CHOICE: dict[str, Any] = {"color": drawing.GREY, "linewidth": 0.9, "linestyle": drawing.CHOICE_DASH, "zorder": 1}
 FLOOR = ("floor: a perfect policy", drawing.dashed(drawing.FLOOR_DASH))
 
 
@@ -86,13 +86,9 @@ def _elbow(found: Reproduction, figure_number: str) -> Picture | None:
         return None
     figure, axes = canvas((), left=0.18)
     draw_elbow(axes, found.elbow, markersize=3, linewidth=1.3)
-    _mark_chosen(axes, found)
+    axes.axvline(found.study.clusters, **CHOICE)
     caption = f"k-means of all profiles; dotted: the paper's choice of {found.study.clusters}."
     return Picture(f"figure-{figure_number}-elbow", f"Figure {figure_number}: the elbow", caption, figure)
-
-
-def _mark_chosen(axes: Axes, found: Reproduction) -> None:
-    axes.axvline(found.study.clusters, color=drawing.GREY, linewidth=0.9, linestyle=drawing.CHOICE_DASH, zorder=1)
 
 
 def _clusters(found: Reproduction, figure_number: str) -> Picture | None:
@@ -108,7 +104,7 @@ def _clusters(found: Reproduction, figure_number: str) -> Picture | None:
     for points, colour, _ in lines:
         ends = [one.over_seeds("expected_regret") for _, one in points]
         draw_points(axes, [count for count, _ in points], ends, colour, capsize=2, **look)
-    _mark_chosen(axes, found)
+    axes.axvline(found.study.clusters, **CHOICE)
     axes.set_xlabel("number of clusters")
     axes.set_ylabel(f"expected regret after {found.rounds} rounds")
     axes.set_ylim(bottom=0)

@@ -55,8 +55,8 @@ def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[st
         "runs_failed": len(found.failures),
         "rows": summary_rows(found),
         "readings": readings_json(found),
-        "elbow": [list(point) for point in found.elbow],
+        "elbow": found.elbow,
         "verdicts": [asdict(answer) for answer in answers],
-        "searches": [asdict(search) | {"seeds": list(search.seeds)} for search in found.searches],
-        "commands": list(found.commands),
+        "searches": [asdict(search) for search in found.searches],
+        "commands": found.commands,
     }
