@@ -150,7 +150,7 @@ def test_differences_are_paired_and_judged(ten_seeds: list[RunRecord]) -> None:
     text = " ".join(found.notes)
     assert "Holm's correction over the 3 differences" in text
     assert "no difference shown (which does not show that they are equal): a and c" in text
-    assert "told the truth beforehand: oracle" in text
+    assert "they know the truth: oracle" in text
     assert list(found.titles) == ["oracle", "c", "a", "b"]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from neuclust.analysis.inspection import Inspection, cluster_profiles, distinct_rows, inspect, record, sentences
-from neuclust.analysis.inspection_rewards import is_nearly_static, mean_rewards, regrets_per_thousand
+from neuclust.analysis.inspection_rewards import mean_rewards
 from neuclust.core import Slate
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.data.offers import Offers
@@ -93,10 +93,10 @@ def test_clusters_group_what_belongs_together(found: Inspection) -> None:
 
 
 def test_context_matters_here_and_the_words_say_so(found: Inspection) -> None:
-    regrets = regrets_per_thousand(found.rewards)
+    regrets = found.rewards.regrets
     assert regrets["static"] > 100
     assert regrets["best cluster"] == pytest.approx(0.0, abs=1e-9)
-    assert not is_nearly_static(regrets)
+    assert not found.rewards.nearly_static
     assert any("no static slate will do" in sentence for sentence in sentences(found))
 
 
@@ -105,7 +105,7 @@ def test_static_problem_is_called_static() -> None:
     arms = dataset.arms.copy()
     arms[:5] = 5.0
     easy = inspect(replace(dataset, name="easy", arms=arms), rounds=50, clusters=4)
-    assert regrets_per_thousand(easy.rewards)["static"] == pytest.approx(0.0, abs=1e-9)
+    assert easy.rewards.regrets["static"] == pytest.approx(0.0, abs=1e-9)
     assert set(easy.rewards.static_arms) == {100, 101, 102, 103, 104}
     assert any("a static slate is nearly optimal" in sentence for sentence in sentences(easy))
 
@@ -113,7 +113,7 @@ def test_static_problem_is_called_static() -> None:
 @pytest.mark.skipif(not REAL.is_file(), reason="the real prepared file is not here")
 def test_golden_numbers_of_the_papers_problem() -> None:
     real = inspect(load_dataset(REAL), rounds=1000)
-    regrets = regrets_per_thousand(real.rewards)
+    regrets = real.rewards.regrets
     assert real.rewards.mean == pytest.approx(0.69296, abs=5e-6)
     assert real.rewards.best.min() == pytest.approx(0.832039, abs=1e-6)
     assert real.rewards.best.max() == pytest.approx(0.832039, abs=1e-6)
@@ -172,7 +172,7 @@ def test_a_replay_is_valued_in_hindsight() -> None:
     assert found.arms_offered == (15, 16.0, 17)
     assert found.rewards.mean == pytest.approx(dataset.offers.rewards[: dataset.offers.starts[50]].mean())
     # payment depends on the arm alone, and the clusters are the features: both find all there is
-    regrets = regrets_per_thousand(found.rewards)
+    regrets = found.rewards.regrets
     assert regrets["static"] == regrets["best cluster"] == 0
     assert regrets["random"] > 300
     assert any(sentence.startswith("Real feedback: 15 to 17 arms per round") for sentence in sentences(found))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invented_records import MakeRecord
 
-from neuclust.analysis.unpaid import HARDLY, unpaid_notes
+from neuclust.analysis.summary import HARDLY, unpaid_notes
 from neuclust.report.results import text_table
 
 

@@ -39,7 +39,7 @@ def test_compare_prints_differences_and_says_how_they_were_tested(call: Command,
     assert row[2] == "6"
     assert row[-4:] == ["0.0312", "0.0312", "more", "regret"]
     assert "two-sided Wilcoxon signed-rank test" in answer.out
-    assert "told the truth beforehand: oracle" in answer.out
+    assert "they know the truth: oracle" in answer.out
 
 
 def test_compare_reads_a_store_a_folder_and_a_file_alike(call: Command, runs: Path, tmp_path: Path) -> None:

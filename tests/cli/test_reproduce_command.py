@@ -14,7 +14,7 @@ from pathlib import Path
 from command_line import NEUCLUST, Command, clean_environment
 from patience import HANG_SECONDS
 
-from neuclust.cli.reproduce_search import SearchJob, best_of
+from neuclust.cli.reproduce_session import SearchJob, best_of
 from neuclust.experiment.problem import Problem
 from neuclust.experiment.reproduction.phases import STUDIES, open_study, quick_scale
 from neuclust.experiment.reproduction.tuning import tuned_plans

@@ -363,7 +363,7 @@ def test_feedback_that_does_not_belong_is_refused_and_changes_nothing(
         ("neuclust", "schedule.gamma", "-0.1", "at least 0"),
         ("linucb", "alpha", "-1", "alpha"),
         ("neuclust", "clustering.count", "0", "at least 1"),
-        ("neuclust", "arms.training.step", "-1", "positive"),
+        ("neuclust", "arms.training.step", "-1", "above 0"),
         ("neuclust", "confidence.ridg", "1", r"did you mean .*confidence\.ridge"),
         ("neuclust", "gama", "1", r"did you mean .*gamma"),
         ("linucb", "alhpa", "1", "did you mean alpha"),

@@ -44,7 +44,7 @@ def test_movielens_prepares_with_the_papers_filters(tmp_path: Path) -> None:
 
 
 def test_movielens_is_written_in_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generate, "USERS_A_BLOCK", 20)
+    monkeypatch.setattr(generate, "USERS_PER_BLOCK", 20)
     steps: list[int] = []
     generate_movielens(9_000, tmp_path, progress=steps.append)
     assert len(steps) > 2
@@ -53,7 +53,7 @@ def test_movielens_is_written_in_blocks(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_yelp_has_the_published_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generate, "REVIEWS_A_BLOCK", 4_000)
+    monkeypatch.setattr(generate, "REVIEWS_PER_BLOCK", 4_000)
     generate_yelp(10_000, tmp_path, text_length=60)
     reviews = [json.loads(line) for line in (tmp_path / "review.json").read_text("utf-8").splitlines()]
     businesses = [json.loads(line) for line in (tmp_path / "business.json").read_text("utf-8").splitlines()]

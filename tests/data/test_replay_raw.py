@@ -85,7 +85,7 @@ def test_a_small_replay_by_hand(tmp_path: Path) -> None:
         GENRES.index("Drama"),
     ]
     assert (report.profile_ratings, report.replayed_ratings, report.liked) == (5, 2, 0.5)
-    assert report.arms_a_round == (1, 1.0, 1)
+    assert report.arms_per_round == (1, 1.0, 1)
 
 
 def test_users_of_whom_nothing_is_known_are_never_offered(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from neuclust.kernels import jit
-from neuclust.kernels.lloyd import Floats, Integers, lloyd
+from neuclust.kernels.jit import Floats, Integers
+from neuclust.kernels.lloyd import lloyd
 from neuclust.randomness import stream
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: there is no compiled loop")

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from neuclust.errors import StateError
 from neuclust.kernels import jit
-from neuclust.kernels.pruning import Bounds, Clusters, Floats, Integers, best_cluster, best_overall
+from neuclust.kernels.jit import Floats, Integers
+from neuclust.kernels.pruning import Bounds, Clusters, best_cluster, best_overall
 from neuclust.randomness import stream
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed: nothing is pruned")

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from neuclust.kernels import jit
 from neuclust.kernels.columns import BLOCK, SHARED, Columns, forward_columns, widths_columns
+from neuclust.kernels.jit import Floats
 from neuclust.kernels.network import Network, augment, forward, gradient_factors, layers, squared_norms
 from neuclust.kernels.regions import group_rows, pattern_rows
-from neuclust.kernels.rows import Floats, distinct, forward_norms, joined, masked, no_rows, sparse_rows
+from neuclust.kernels.rows import distinct, forward_norms, joined, masked, no_rows, sparse_rows
 from neuclust.kernels.tiles import TILE, tile_rows
 from neuclust.randomness import stream
 

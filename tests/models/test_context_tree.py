@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from neuclust.errors import StateError
-from neuclust.models.context_tree import ContextTree
+from neuclust.models.mean_rewards import ContextTree
 
 
 def grown() -> ContextTree:

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from neuclust.core import Round
-from neuclust.models.contexts import distinct, encoded_at, full_at
-from neuclust.models.encoder import Encoder, EncoderConfig
+from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded, full_at
 
 PROFILES = torch.tensor([[1.0, 2.0, 0.0], [0.0, 5.0, 1.0], [1.0, 2.0, 3.0], [4.0, 0.0, 1.0]], dtype=torch.float64)
 QUERIES = (None, torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64))
@@ -29,6 +28,6 @@ def test_every_arm_has_its_encoded_context(kind: Any, query: Any) -> None:
     assert torch.equal(full[:, columns], x[group])
     assert float(full.sum()) == pytest.approx(float(x[group].sum()))  # other columns are 0
     assert len(x) == (4 if query is None else 3)  # without the last feature, arms 0 and 2 are alike
-    values, numbers = encoded_at(encoder, round, everyone)
+    values, numbers = encoded(encoder, round, everyone)
     assert torch.equal(values, x[group])
     assert torch.equal(numbers, columns)

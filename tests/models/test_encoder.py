@@ -72,7 +72,7 @@ def test_lift_keeps_what_unit_loses() -> None:
 
 def test_lift_refuses_a_context_longer_than_rho_and_says_how_long_it_is() -> None:
     encoder = Encoder(EncoderConfig("lift", rho=1.0), 2, even=False)
-    with pytest.raises(DataError, match=r"got 5.*raise encoder\.rho"):
+    with pytest.raises(DataError, match=r"encoder\.rho = 1, got 5; raise it"):
         encoder.encode(torch.tensor([[3.0, 4.0]], dtype=torch.float64), torch.arange(2), 1.0)
 
 

@@ -13,12 +13,12 @@ from neuclust.errors import ConfigError
 from neuclust.models.schedules import Progress, ScheduleConfig, exploration, gamma_terms
 from neuclust.registry import build_policy
 
-AFTER_1000_ROUNDS = Progress(t=1000, observations=5000, logdet=0.0, ridge=1.0, width=20, depth=1, step=1e-3, steps=40)
+AFTER_1000_ROUNDS = Progress(observations=5000, logdet=0.0, ridge=1.0, width=20, depth=1, step=1e-3, steps=40)
 
 
 def test_constant_is_constant() -> None:
     assert exploration(ScheduleConfig(gamma=0.7), AFTER_1000_ROUNDS) == 0.7
-    assert exploration(ScheduleConfig(gamma=0.7), replace(AFTER_1000_ROUNDS, observations=0, t=0)) == 0.7
+    assert exploration(ScheduleConfig(gamma=0.7), replace(AFTER_1000_ROUNDS, observations=0)) == 0.7
 
 
 @pytest.mark.parametrize("logdet", [0.0, 12.5])
@@ -49,13 +49,13 @@ def test_theory_is_equation_8_written_out() -> None:
     statistical = g1 * (0.4 * math.sqrt(logdet + g2 - 2 * math.log(0.05)) + math.sqrt(lam) * 2)
     optimisation = (1 - eta * m * lam) ** (steps / 2) * math.sqrt(n / lam) + g3
     expected = statistical + (lam + 0.5 * n * depth) * optimisation
-    assert exploration(config, Progress(20, n, logdet, lam, m, depth, eta, steps)) == pytest.approx(expected, rel=1e-12)
+    assert exploration(config, Progress(n, logdet, lam, m, depth, eta, steps)) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["det", "theory"])
 def test_gamma_zero_has_no_term_that_depends_on_the_round(kind: Any) -> None:
     config = ScheduleConfig(kind, noise=0.5, confidence=0.1, norm_bound=1.5)
-    start = replace(AFTER_1000_ROUNDS, t=0, observations=0, ridge=2.0)
+    start = replace(AFTER_1000_ROUNDS, observations=0, ridge=2.0)
     assert exploration(config, start) == pytest.approx(0.5 * math.sqrt(-2 * math.log(0.1)) + math.sqrt(2) * 1.5)
 
 
@@ -90,5 +90,5 @@ def test_theory_uses_the_contraction_of_the_mean_loss() -> None:
     play(policy, environment, range(1, 3))
     width = policy.config.arms.network.width
     logdet = policy.arms.confidence.logdet
-    progress = Progress(2, 6, logdet, 1.0, width, 1, 1e-2 / 6, 40)
+    progress = Progress(6, logdet, 1.0, width, 1, 1e-2 / 6, 40)
     assert policy.arms.gamma() == pytest.approx(exploration(ScheduleConfig("theory"), progress))

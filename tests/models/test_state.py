@@ -13,7 +13,7 @@ from torch import Tensor
 from neuclust.errors import StateError
 from neuclust.kernels.initial import RULES, initial_network, network_shapes
 from neuclust.models.history import History
-from neuclust.models.keyed_means import KeyedMeans
+from neuclust.models.mean_rewards import KeyedMeans
 from neuclust.models.state import (
     check_indices,
     check_lengths,

@@ -12,8 +12,8 @@ import torch
 from small_problems import random_round, small_environment
 
 from neuclust.errors import ConfigError
-from neuclust.models.context_tree import ContextTree
 from neuclust.models.encoder import EncoderConfig
+from neuclust.models.mean_rewards import ContextTree
 from neuclust.policies.tabular import AdaptiveCellConfig, AdaptiveCellUCB
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank

@@ -38,7 +38,7 @@ from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.armwise import ArmwiseRidge
 from neuclust.models.confidence import DiagonalConfidence
-from neuclust.models.context_tree import ContextTree
+from neuclust.models.mean_rewards import ContextTree
 from neuclust.models.tracker import ProfileTracker
 from neuclust.policies import across, combinatorial_neural, neuclust, neural_mab, reference, tabular
 from neuclust.policies.auto.ensemble import Ensemble

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from neuclust.errors import DataError, StateError
 from neuclust.models.encoder import Encoder, EncoderConfig
-from neuclust.models.keyed_means import KeyedMeans
-from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.models.mean_rewards import KeyedMeans
+from neuclust.models.state import load_saved_state, saved_state
+from neuclust.policies.wiring import check_update
 
 
 class Sketch:

@@ -17,11 +17,10 @@ from PIL import Image
 from neuclust.analysis.groups import problems
 from neuclust.analysis.sources import Failure, Source
 from neuclust.experiment.records import RunRecord
-from neuclust.report.drawing import inline_svg, pdf_bytes, svg_text
+from neuclust.report.drawing import inline_svg, svg_text, write_picture
 from neuclust.report.folder import sections, slugs, write_report
-from neuclust.report.html import Provenance, page
+from neuclust.report.html import Provenance, page, page_versions, run_versions
 from neuclust.report.pictures import MOST_DRAWN, pictures
-from neuclust.report.versions import page_versions, run_versions
 
 SCRIPT = "<script>document.title='owned'</script>"
 
@@ -195,11 +194,12 @@ def test_unequal_seeds_are_never_called_worse_without_reason(record: MakeRecord)
     assert Outline(page_of(ahead)).rows[2][3:5] == ["-2.00 ± 0.00", "less regret than a on the seeds both played"]
 
 
-def test_paper_files_are_one_column_wide_with_fonts_inside(record: MakeRecord) -> None:
+def test_paper_files_are_one_column_wide_with_fonts_inside(record: MakeRecord, tmp_path: Path) -> None:
     (problem,) = problems(some_runs(record))
     for picture in pictures(problem):
         assert picture.figure.get_figwidth() == pytest.approx(3.4)
-        pdf = pdf_bytes(picture.figure)
+        (file,) = write_picture(picture.figure, tmp_path, picture.name, "pdf")
+        pdf = file.read_bytes()
         assert pdf.startswith(b"%PDF")
         assert b"/FontFile2" in pdf  # TrueType
         assert b"/Type3" not in pdf

@@ -15,8 +15,8 @@ from patience import HANG_SECONDS
 
 from neuclust.analysis.summary import summaries
 from neuclust.experiment.records import RunRecord
-from neuclust.report.latex import SPECIAL, escape
 from neuclust.report.results import latex_table
+from neuclust.report.tables import SPECIAL, latex_escape
 
 HEADINGS = ["policy", "expected regret", "versus best", "clipped regret", "its floor", "successes", "seconds per run"]
 HOSTILE = 'a_b & 50% $x^2$ #1 {~} \\input{x} <|> "γ" ± 漢\n\\end{tabular}'
@@ -64,7 +64,7 @@ def test_comments_stay_on_their_line(record: MakeRecord) -> None:
 
 @given(st.text(st.sampled_from("\\&%$#_{}~^<>|\n") | st.characters()))
 def test_no_letter_keeps_a_meaning_for_latex(text: str) -> None:
-    escaped = escape(text)
+    escaped = latex_escape(text)
     assert escaped.isascii()
     assert "\n" not in escaped
     for written in sorted(set(SPECIAL.values()), key=len, reverse=True):

@@ -39,7 +39,7 @@ def test_ids_become_positions() -> None:
         (Constraints(required=(11,)), "arm 11, which is not"),
         (Constraints(excluded=(70,)), "arm 70, which is not"),
         (Constraints(categories=torch.tensor([1, 2])), "6 whole numbers"),
-        (Constraints(categories=torch.ones(6)), "whole numbers, one per arm, got .* float32"),
+        (Constraints(categories=torch.ones(6)), "6 whole numbers as categories, got .* float32"),
     ],
 )
 def test_what_cannot_be_kept_is_refused(constraints: Constraints, said: str) -> None:

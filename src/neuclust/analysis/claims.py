@@ -32,16 +32,12 @@ class PairedRegrets:
         return estimate(self.gaps)
 
     @property
-    def seeds(self) -> int:
-        return len(self.gaps)
-
-    @property
     def few(self) -> bool:
         """Whether the seeds are too few to say anything."""
-        return self.seeds < FEW_SEEDS
+        return len(self.gaps) < FEW_SEEDS
 
     @property
-    def told(self) -> str:
+    def difference(self) -> str:
         """The gap in words."""
         return with_error(self.gap, sign=True)
 
@@ -50,23 +46,20 @@ class PairedRegrets:
         return is_within_noise(self.gap)
 
     def judged(self, claim: str) -> JudgedClaim:
-        """The claim that `ours` has less regret."""
-        return JudgedClaim(claim, order_verdict(self.gap, self.seeds), self._evidence())
-
-    def _evidence(self) -> str:
-        """Both regrets and their paired difference, with the number of seeds it rests on."""
-        text = f"Expected regret {regret_of(self.ours)} against {regret_of(self.theirs)}; paired difference {self.told}"
-        seeds = counted(self.seeds, "common seed")
-        if self.few:
-            return f"{text} over {seeds}; at least {FEW_SEEDS} are needed to say anything."
+        """The claim that `ours` has less regret; the evidence holds both regrets, their paired difference and seeds."""
         errors = f", {abs(self.gap.mean) / self.gap.error:.1f} standard errors" if self.gap.error else ""
-        return f"{text} over {seeds}{errors} ({NOISE:g} are needed to tell a difference from chance)."
+        needed = f"{errors} ({NOISE:g} are needed to tell a difference from chance)."
+        evidence = (
+            f"Expected regret {regret_of(self.ours)} against {regret_of(self.theirs)}; paired difference "
+            f"{self.difference} over {counted(len(self.gaps), 'common seed')}"
+            f"{f'; at least {FEW_SEEDS} are needed to say anything.' if self.few else needed}"
+        )
+        return JudgedClaim(claim, order_verdict(self.gap, len(self.gaps)), evidence)
 
 
 def paired(ours: Contender | None, theirs: Contender | None) -> PairedRegrets | None:
     """None where one of them, or every common seed, is missing."""
-    gaps = common_gaps(ours, theirs) if ours and theirs else {}
-    if ours is None or theirs is None or not gaps:
+    if ours is None or theirs is None or not (gaps := common_gaps(ours, theirs)):
         return None
     return PairedRegrets(ours, theirs, tuple(gaps.values()))
 

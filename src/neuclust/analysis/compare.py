@@ -12,6 +12,11 @@ from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.experiment.records import RunRecord
 
 METRIC = "expected_regret"
+ALIKE: dict[Verdict, str] = {  # why pairs could not be told apart
+    "noise": "Noise, no difference shown (which does not show that they are equal)",
+    "too few seeds": "Too few seeds to show any difference, however large",
+    "identical": "Identical on every common seed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +52,14 @@ def compare(
 ) -> list[Comparison]:
     """All differences of every problem, or those to `baseline` (`POLICY[:PRESET]`) alone."""
     if not 0.5 <= confidence < 1.0:
-        raise ConfigError(
-            f"expected a number from 0.5 to below 1, got {confidence:g}; 0.95 is usual", field="confidence"
-        )
+        raise ConfigError(f"expected a number from 0.5 to below 1, say 0.95, got {confidence:g}", field="confidence")
     found = problems(records)
     if not found:
         raise DataError("expected runs to compare, got none with a round played; run some policies first")
     if baseline is not None and not any(_named(problem, baseline) for problem in found):
-        known = sorted({_code(one) for problem in found for one in problem.contenders})
+        known = sorted({one.code for problem in found for one in problem.contenders})
         raise ConfigError(one_of(baseline, known), field="baseline")
     return [_comparison(problem, confidence, baseline) for problem in found]
-
-
-def _code(contender: Contender) -> str:
-    return contender.policy if contender.preset == "default" else f"{contender.policy}:{contender.preset}"
 
 
 def _named(problem: ProblemRuns, baseline: str) -> Contender | None:
@@ -70,11 +69,8 @@ def _named(problem: ProblemRuns, baseline: str) -> Contender | None:
     plain = [one for one in matching if not one.settings]
     if len(matching) > 1 and not plain:
         settings = "; ".join(one.settings for one in matching)
-        raise ConfigError(
-            f"expected one contender, but {baseline} has run with {settings}, and never without settings; "
-            "run it once without, or compare without a baseline",
-            field="baseline",
-        )
+        advice = "run it once without settings, or compare without a baseline"
+        raise ConfigError(f"expected one contender, but {baseline} has run with {settings}; {advice}", field="baseline")
     return next(iter(plain or matching), None)
 
 
@@ -101,16 +97,12 @@ def _pair(problem: ProblemRuns, judged: Judged, confidence: float) -> Pair:
     if not judged.gaps:
         return Pair(title, other)
     seeds, gaps = zip(*judged.gaps.items(), strict=True)
-    mean, against_mean = (_mean_over(each, seeds) for each in (judged.one, judged.against))
+    regrets = [each.values(METRIC) for each in (judged.one, judged.against)]
+    mean, against_mean = (sum(each[seed] for seed in seeds) / len(seeds) for each in regrets)
     ratio = mean / against_mean if against_mean else None
     interval = bootstrap_interval(gaps, confidence, f"{problem.env} {title} {other}")
     tested = (judged.p, judged.corrected_p, judged.verdict)
     return Pair(title, other, seeds, mean, against_mean, estimate(gaps), ratio, interval, *tested)
-
-
-def _mean_over(contender: Contender, seeds: Sequence[int]) -> float:
-    regrets = contender.values(METRIC)
-    return sum(regrets[seed] for seed in seeds) / len(seeds)
 
 
 def _test_notes(problem: ProblemRuns, judged: Sequence[Judged], pairs: Sequence[Pair], confidence: float) -> list[str]:
@@ -124,19 +116,10 @@ def _test_notes(problem: ProblemRuns, judged: Sequence[Judged], pairs: Sequence[
     )
     compared = {pair.against for pair in pairs}
     yardsticks = [one.title for one in problem.contenders if one.knows_truth and one.title not in compared]
-    aside = [f"Not compared, since told the truth beforehand: {', '.join(yardsticks)}."] if yardsticks else []
-    return [note for note in (reading, powerless_note(judged, confidence), *_noise(tested), *aside) if note]
-
-
-def _noise(pairs: Sequence[Pair]) -> list[str]:
-    """Pairs that could not be told apart, by the reason why."""
-    words: dict[Verdict, str] = {
-        "noise": "Noise, no difference shown (which does not show that they are equal)",
-        "too few seeds": "Too few seeds to show any difference, however large",
-        "identical": "Identical on every common seed",
-    }
-    alike = {verdict: [f"{p.title} and {p.against}" for p in pairs if p.verdict == verdict] for verdict in words}
-    return [f"{start}: {'; '.join(alike[verdict])}." for verdict, start in words.items() if alike[verdict]]
+    aside = [f"Not compared, since they know the truth: {', '.join(yardsticks)}."] if yardsticks else []
+    alike = {verdict: [f"{p.title} and {p.against}" for p in tested if p.verdict == verdict] for verdict in ALIKE}
+    noise = [f"{start}: {'; '.join(alike[verdict])}." for verdict, start in ALIKE.items() if alike[verdict]]
+    return [note for note in (reading, powerless_note(judged, confidence), *noise, *aside) if note]
 
 
 def _seed_notes(problem: ProblemRuns, pairs: Sequence[Pair]) -> list[str]:

@@ -7,11 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.analysis.groups import Contender, ProblemRuns
+from neuclust.analysis.groups import ProblemRuns
 from neuclust.experiment.records import RunRecord
 
 MOST_WINDOWS, ROUNDS_PER_WINDOW = 40, 6  # stretches of rounds over which the shares of clusters are taken
@@ -19,6 +20,9 @@ RANKS = 5  # the four most played clusters, and all others
 
 Numbers = NDArray[np.float64]
 Curve = Sequence[tuple[int, float]]  # (round, value) by round
+CurveOf = Callable[[RunRecord], Curve]
+regret: CurveOf = attrgetter("curve")  # Σ(u* − u) so far
+reward: CurveOf = attrgetter("reward_curve")  # Σu so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +48,15 @@ class Band:
         return np.asarray(spread, dtype=np.float64)
 
 
-def bands(problem: ProblemRuns, curve_of: Callable[[RunRecord], Curve]) -> list[Band]:
-    """The curves of every contender."""
-    return [_band(contender, curve_of) for contender in problem.contenders]
-
-
-def _band(contender: Contender, curve_of: Callable[[RunRecord], Curve]) -> Band:
-    """All seeds on the points of the shortest run."""
-    curves = [np.array(curve_of(run), dtype=np.float64) for run in contender.runs]
-    rounds = min(curves, key=lambda curve: float(curve[-1, 0]))[:, 0]
-    rows = np.stack([np.interp(rounds, curve[:, 0], curve[:, 1]) for curve in curves])
-    return Band(contender.title, rounds, rows)
-
-
-def regret(run: RunRecord) -> Curve:
-    """Σ(u* − u) so far."""
-    return run.curve
-
-
-def reward(run: RunRecord) -> Curve:
-    """Σu so far."""
-    return run.reward_curve
+def bands(problem: ProblemRuns, curve_of: CurveOf) -> list[Band]:
+    """The curves of every contender, all seeds on the points of its shortest run."""
+    found = []
+    for contender in problem.contenders:
+        curves = [np.array(curve_of(run), dtype=np.float64) for run in contender.runs]
+        rounds = min(curves, key=lambda curve: float(curve[-1, 0]))[:, 0]
+        rows = np.stack([np.interp(rounds, curve[:, 0], curve[:, 1]) for curve in curves])
+        found.append(Band(contender.title, rounds, rows))
+    return found
 
 
 def best_reward(run: RunRecord) -> Curve:
@@ -72,16 +64,13 @@ def best_reward(run: RunRecord) -> Curve:
     return [(t, got + lost) for (t, got), (_, lost) in zip(run.reward_curve, run.curve, strict=True)]
 
 
-def averaged(curve_of: Callable[[RunRecord], Curve]) -> Callable[[RunRecord], Curve]:
+def averaged(curve_of: CurveOf) -> CurveOf:
     """A sum so far divided by the rounds so far."""
     return lambda run: [(t, total / t) for t, total in curve_of(run)]
 
 
 def expected_clipped(run: RunRecord) -> Curve:
-    """E[clipped regret] so far, Σ u*(1 − u), from the points of the curves.
-
-    Between two points u* counts as constant: exact where it is (MovieLens) or where every round is a point.
-    """
+    """E[clipped regret] so far, Σ u*(1 − u); exact where u* is constant between the points of the curves."""
     return _products(run, reward(run))
 
 
@@ -100,26 +89,18 @@ def _products(run: RunRecord, sums: Curve) -> Curve:
 
 
 def cluster_shares(choices: Sequence[Sequence[int]]) -> tuple[Numbers, Numbers]:
-    """Rounds (w,) and shares (5, w) of the clusters ranked 1, 2, 3, 4 and beyond by each run's own counts.
-
-    Each column sums to 1: of all rounds of all runs in that window, how many played a cluster of that rank.
-    """
+    """Rounds (w,) and shares (5, w), each column summing to 1, of clusters ranked by each run's own counts."""
     length = max(map(len, choices))
     windows = min(MOST_WINDOWS, max(1, length // ROUNDS_PER_WINDOW))
     edges = np.linspace(0, length, windows + 1).round().astype(int)
     counts = np.zeros((RANKS, len(edges) - 1))
     for chosen in choices:
-        ranks = _ranks(chosen)
+        order = sorted(Counter(chosen).items(), key=lambda item: (-item[1], item[0]))  # equal counts by number
+        place = {cluster: min(rank, RANKS - 1) for rank, (cluster, _) in enumerate(order)}
+        ranks = np.array([place[cluster] for cluster in chosen], dtype=np.int64)
         for window, (low, high) in enumerate(pairwise(edges)):
             counts[:, window] += np.bincount(ranks[low:high], minlength=RANKS)
     middles = (edges[:-1] + 1 + edges[1:]) / 2
     if len(middles) == 1:  # an area needs two ends
         return np.array([0.5, length + 0.5]), np.repeat(counts / counts.sum(0), 2, axis=1)
     return middles, counts / counts.sum(0)
-
-
-def _ranks(chosen: Sequence[int]) -> NDArray[np.int64]:
-    """Each round's cluster as its place in the order of how often it was played, equal counts by number."""
-    order = sorted(Counter(chosen).items(), key=lambda item: (-item[1], item[0]))
-    place = {cluster: min(rank, RANKS - 1) for rank, (cluster, _) in enumerate(order)}
-    return np.array([place[cluster] for cluster in chosen], dtype=np.int64)

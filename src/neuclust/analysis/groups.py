@@ -25,11 +25,20 @@ class Contender:
         return self.policy, self.preset, self.settings
 
     @property
+    def code(self) -> str:
+        """`POLICY[:PRESET]`, as it is asked for."""
+        return self.policy if self.preset == "default" else f"{self.policy}:{self.preset}"
+
+    @property
     def title(self) -> str:
         """Name, preset unless default, and settings without the path before their last dot."""
         preset = "" if self.preset == "default" else f" {self.preset}"
         short = re.sub(r"[\w.-]+\.(\w+=)", r"\1", self.settings)
         return f"{self.policy}{preset}" + (f" ({short})" if short else "")
+
+    @property
+    def preset_and_settings(self) -> str:
+        return f"{self.preset} ({self.settings})" if self.settings else self.preset
 
     @property
     def knows_truth(self) -> bool:
@@ -84,19 +93,16 @@ def problems(records: Iterable[RunRecord]) -> list[ProblemRuns]:
     found: dict[str, list[RunRecord]] = {}
     for record in records:
         if record.rounds > 0:
-            found.setdefault(_problem_key(record), []).append(record)
+            asked = record.rounds_asked or record.rounds
+            key = json.dumps([record.env, asked, record.slate_size, sorted(record.problem.items())])
+            found.setdefault(key, []).append(record)
     return [_problem(runs) for runs in found.values()]
-
-
-def _problem_key(record: RunRecord) -> str:
-    asked = record.rounds_asked or record.rounds
-    return json.dumps([record.env, asked, record.slate_size, sorted(record.problem.items())])
 
 
 def _problem(records: Sequence[RunRecord]) -> ProblemRuns:
     """Runs cut short would pull the means down, so they only count where nothing else is there."""
     whole = [record for record in records if not record.interrupted]
-    kept = whole or list(records)
+    kept = whole or records
     first = kept[0]
     options = [f"{key}_{value}" for key, value in first.problem.items() if value is not None]
     return ProblemRuns(
@@ -112,13 +118,12 @@ def _problem(records: Sequence[RunRecord]) -> ProblemRuns:
 def _contenders(records: Sequence[RunRecord]) -> tuple[Contender, ...]:
     found: dict[tuple[str, str, str], list[RunRecord]] = {}
     for record in records:
-        found.setdefault((record.policy, record.preset, _settings(record)), []).append(record)
+        found.setdefault((record.policy, record.preset, ", ".join(settings_of(record))), []).append(record)
     contenders = [Contender(*key, tuple(sorted(runs, key=lambda run: run.seed))) for key, runs in found.items()]
     return tuple(sorted(contenders, key=lambda contender: contender.over_seeds("expected_regret").mean))
 
 
-def _settings(record: RunRecord) -> str:
-    pairs = [f"{key}={value}" for key, value in sorted(record.settings.items())]
-    if record.clusters is not None:
-        pairs.append(f"clusters={record.clusters}")
-    return ", ".join(pairs)
+def settings_of(record: RunRecord) -> list[str]:
+    """`key=value` of every setting, the number of clusters last."""
+    clusters = [] if record.clusters is None else [f"clusters={record.clusters}"]
+    return [*(f"{key}={value}" for key, value in sorted(record.settings.items())), *clusters]

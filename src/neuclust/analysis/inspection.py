@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.analysis.inspection_rewards import (
-    Floats,
-    Progress,
-    Rewards,
-    View,
-    is_nearly_static,
-    look_at_offers,
-    look_at_rewards,
-    regrets_per_thousand,
-)
-from neuclust.analysis.unpaid import EASIER_REWARDS, HARDLY
+from neuclust.analysis.inspection_rewards import Floats, Progress, Rewards, View, look_at
+from neuclust.analysis.summary import EASIER_REWARDS, HARDLY
 from neuclust.data.dataset import ProfileDataset
 from neuclust.environments.profiles import check_affinity
 from neuclust.errors import ConfigError
@@ -42,7 +33,7 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """Everything that is said or drawn of a dataset."""
+    """Everything that is reported of a dataset."""
 
     name: str
     arms: int
@@ -57,7 +48,7 @@ class Inspection:
     distinct_contexts_a_round: float  # median over some rounds
     arms_without_profile: int
     observations: float | None  # behind the profiles, where counted
-    arms_offered: tuple[int, float, int] | None  # fewest, median and most a round, where rounds are recorded
+    arms_offered: tuple[int, float, int] | None  # fewest, median and most per round, where rounds are recorded
     rewards: Rewards
     clusters: Clusters
 
@@ -71,11 +62,15 @@ def inspect(
     progress: Progress = lambda _: None,
 ) -> Inspection:
     """Look at the first `rounds` rounds with slates of `slate_size` and `clusters` clusters."""
+    most = len(dataset.arms) if dataset.offers is None else int(dataset.offers.sizes.min())
+    if rounds < 1 or not 1 <= slate_size <= most:
+        raise ConfigError(f"expected at least 1 round and slates of 1 to {most} arms, got {rounds} and {slate_size}")
+    if dataset.offers is None:
+        check_affinity(dataset)
     horizon = min(rounds, len(dataset.rounds))
-    _check(dataset, rounds, slate_size)
+    sizes = None if dataset.offers is None else dataset.offers.sizes[:horizon]
     grouping = cluster_profiles(dataset.arms, clusters)
     queries = dataset.rounds[:horizon] != 0
-    look = look_at_rewards if dataset.offers is None else look_at_offers
     return Inspection(
         name=dataset.name,
         arms=len(dataset.arms),
@@ -90,8 +85,8 @@ def inspect(
         distinct_contexts_a_round=_distinct_contexts(dataset, horizon),
         arms_without_profile=int((~dataset.arms.any(1)).sum()),
         observations=None if dataset.counts is None else float(dataset.counts.sum()),
-        arms_offered=_arms_offered(dataset, horizon),
-        rewards=look(View(dataset, horizon, slate_size, grouping.labels, progress)),
+        arms_offered=None if sizes is None else (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        rewards=look_at(View(dataset, horizon, slate_size, grouping.labels, progress)),
         clusters=grouping,
     )
 
@@ -100,10 +95,8 @@ def cluster_profiles(profiles: NDArray[np.float32], clusters: int) -> Clusters:
     """k-means on the distinct profiles, each weighted by how often it occurs (the same, and cheaper)."""
     first, back, weight = distinct_rows(profiles)
     distinct = profiles[first]
-    if not 1 <= clusters <= len(distinct):
-        raise ConfigError(
-            f"expected 1 to {len(distinct)} clusters (distinct profiles), got {clusters}", field="clusters"
-        )
+    if not 1 <= clusters <= (most := len(distinct)):
+        raise ConfigError(f"expected 1 to {most} clusters (distinct profiles), got {clusters}", field="clusters")
     elbow = elbow_of(profiles, sorted({*ELBOW, clusters}))
     labels = _k_means(distinct, weight, clusters).labels_.astype(np.int64)
     by_size = np.argsort(-np.bincount(labels[back], minlength=clusters), kind="stable")
@@ -128,9 +121,7 @@ def _k_means(distinct: NDArray[np.float32], weight: NDArray[np.int64], number: i
     return KMeans(number, n_init=1, max_iter=300, random_state=0).fit(distinct, sample_weight=weight)
 
 
-def distinct_rows(
-    rows: NDArray[np.float32],
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+def distinct_rows(rows: NDArray[np.float32]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """First occurrence of each distinct row, each row's place among them, and how often it occurs."""
     whole = np.ascontiguousarray(rows + 0.0)  # no negative zeros: rows are compared byte by byte
     bytes_of = whole.view(np.dtype((np.void, max(1, whole.shape[1] * whole.itemsize)))).ravel()
@@ -141,89 +132,64 @@ def distinct_rows(
 def sentences(found: Inspection) -> list[str]:
     """The inspection as plain sentences."""
     rewards, clusters = found.rewards, found.clusters
-    regrets = regrets_per_thousand(rewards)
     counted = "" if found.observations is None else f", {found.observations:,.0f} observations behind the profiles"
-    quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
+    start = f"over the first {found.rounds_looked_at:,} rounds"
+    if found.arms_offered is None:
+        quantiles = ", ".join(f"{name} {value:.3f}" for name, value in rewards.quantiles.items())
+        paid = f"Mean rewards {start}: average {rewards.mean:.5f}; {quantiles}."
+    else:
+        fewest, median, most = found.arms_offered
+        offered = f"{fewest:,} to {most:,} arms per round (median {median:,.0f})"
+        paid = f"Real feedback: {offered} {start}, of which {rewards.mean:.1%} paid; slates are valued in hindsight."
     return [
         f"{found.name}: {found.arms:,} arms, {found.rounds:,} rounds, {found.features} features{counted}.",
         f"Zeros: {found.zeros_in_arms:.1%} of the profiles' entries, {found.zeros_in_rounds:.1%} of the rounds'; "
         f"a round asks for {found.active_features_a_round:.1f} features on average.",
         f"Distinct profiles: {found.distinct_profiles:,} of {found.arms:,}; distinct contexts in a round: "
         f"{found.distinct_contexts_a_round:,.0f} (median); arms without any entry: {found.arms_without_profile:,}.",
-        f"Mean rewards over the first {found.rounds_looked_at:,} rounds: average {rewards.mean:.5f}; {quantiles}."
-        if found.arms_offered is None
-        else _replayed(found, found.arms_offered),
+        paid,
         f"Best slate of {found.slate_size}: expected reward {rewards.best.min():.6f} to {rewards.best.max():.6f}, "
         f"average {rewards.best.mean():.6f}; a perfect policy still has a clipped regret of "
-        f"{1000 * float((rewards.best * (1 - rewards.best)).mean()):.2f} in 1000 rounds.",
-        _verdict(regrets, rewards.static_arms if found.arms_offered is None else None, float(rewards.best.mean())),
+        f"{rewards.clipped_floor:.2f} in 1000 rounds.",
+        _verdict(rewards, found.arms_offered is None),
         f"{len(clusters.sizes)} clusters: sizes {min(clusters.sizes):,} to {max(clusters.sizes):,}; choosing within "
-        f"the best single cluster costs {regrets['best cluster']:.3f} in 1000 rounds.",
+        f"the best single cluster costs {rewards.regrets['best cluster']:.3f} in 1000 rounds.",
     ]
 
 
 def record(found: Inspection) -> dict[str, Any]:
     """The inspection as JSON; per-arm and per-round arrays are summed up."""
     plain = {name: value for name, value in asdict(found).items() if name not in ("rewards", "clusters")}
-    regrets = regrets_per_thousand(found.rewards)
+    rewards, best = found.rewards, found.rewards.best
     return {
         "schema": 1,
         **plain,
-        "mean_reward": found.rewards.mean,
-        "mean_reward_quantiles": found.rewards.quantiles,
-        "best_slate": {
-            "min": float(found.rewards.best.min()),
-            "mean": float(found.rewards.best.mean()),
-            "max": float(found.rewards.best.max()),
-        },
-        "clipped_floor_per_1000": 1000 * float((found.rewards.best * (1 - found.rewards.best)).mean()),
-        "static_slate": list(found.rewards.static_arms),
-        "regret_per_1000": {name.replace(" ", "_"): value for name, value in regrets.items()},
-        "nearly_static": is_nearly_static(regrets),
+        "mean_reward": rewards.mean,
+        "mean_reward_quantiles": rewards.quantiles,
+        "best_slate": {"min": float(best.min()), "mean": float(best.mean()), "max": float(best.max())},
+        "clipped_floor_per_1000": rewards.clipped_floor,
+        "static_slate": list(rewards.static_arms),
+        "regret_per_1000": {name.replace(" ", "_"): value for name, value in rewards.regrets.items()},
+        "nearly_static": rewards.nearly_static,
         "elbow": [list(point) for point in found.clusters.elbow],
         "cluster_sizes": list(found.clusters.sizes),
         "sentences": sentences(found),
     }
 
 
-def _check(dataset: ProfileDataset, rounds: int, slate_size: int) -> None:
-    most = len(dataset.arms) if dataset.offers is None else int(dataset.offers.sizes.min())
-    if rounds < 1 or not 1 <= slate_size <= most:
-        raise ConfigError(f"expected at least 1 round and slates of 1 to {most} arms, got {rounds} and {slate_size}")
-    if dataset.offers is None:
-        check_affinity(dataset)
-
-
-def _arms_offered(dataset: ProfileDataset, horizon: int) -> tuple[int, float, int] | None:
-    if dataset.offers is None:
-        return None
-    sizes = dataset.offers.sizes[:horizon]
-    return int(sizes.min()), float(np.median(sizes)), int(sizes.max())
-
-
-def _replayed(found: Inspection, offered: tuple[int, float, int]) -> str:
-    fewest, median, most = offered
-    return (
-        f"Real feedback: {fewest:,} to {most:,} arms per round (median {median:,.0f}) over the first "
-        f"{found.rounds_looked_at:,} rounds, of which {found.rewards.mean:.1%} paid; slates are valued in hindsight."
-    )
-
-
-def _verdict(regrets: dict[str, float], arms: tuple[int, ...] | None, best: float) -> str:
-    """`arms` None: rounds offer different arms; an order of the arms is kept instead of a slate."""
+def _verdict(rewards: Rewards, same_arms: bool) -> str:
+    """Where rounds offer different arms, an order of the arms is kept instead of a slate."""
+    best, regrets = float(rewards.best.mean()), rewards.regrets
     if best < HARDLY:
-        return (
-            f"Hardly any slate can be paid: the best ones earn {best:.2g} per round, so that regret says nothing here; "
-            f"{EASIER_REWARDS}."
-        )
-    kept = "One order of the arms" if arms is None else f"One slate kept throughout (arms {', '.join(map(str, arms))})"
+        what = f"the best ones earn {best:.2g} per round, so that regret says nothing here"
+        return f"Hardly any slate can be paid: {what}; {EASIER_REWARDS}."
+    slate = f"One slate kept throughout (arms {', '.join(map(str, rewards.static_arms))})"
+    kept = slate if same_arms else "One order of the arms"
     start = f"{kept} loses {regrets['static']:.3f} in 1000 rounds, random slates {regrets['random']:.1f}: "
-    if is_nearly_static(regrets):
-        return start + (
-            "a static slate is nearly optimal, so low regret here shows that a policy finds good arms, "
-            "not that it uses the context."
-        )
-    return start + "no static slate will do, the choice has to depend on the round."
+    if not rewards.nearly_static:
+        return f"{start}no static slate will do, the choice has to depend on the round."
+    shows = "low regret here shows that a policy finds good arms, not that it uses the context"
+    return f"{start}a static slate is nearly optimal, so {shows}."
 
 
 def _distinct_contexts(dataset: ProfileDataset, horizon: int) -> float:

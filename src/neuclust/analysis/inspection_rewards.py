@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset
+from neuclust.data.offers import Offers
 from neuclust.environments.profiles import SparseTanhAffinity
 from neuclust.environments.rewards import threshold
-from neuclust.errors import DataError
 from neuclust.randomness import stream
 
 NEARLY_STATIC = 0.05  # of the regret of random slates
-QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+QUANTILES = {"min": 0.0, "5 %": 0.05, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "max": 1.0}
 MEAN_BINS = 2000  # of mean rewards between 0 and 1
 BLOCK_ROUNDS = 50  # computed at once
 
@@ -55,8 +55,29 @@ class Rewards:
     random: Floats  # (T,) of a slate drawn at random
     best_cluster: Floats  # (T,) of the best slate within one cluster
 
+    @property
+    def regrets(self) -> dict[str, float]:
+        """Expected regret per 1000 rounds of the static slate, a random one, and the best within a cluster."""
+        losses = {"static": self.static, "random": self.random, "best cluster": self.best_cluster}
+        return {name: 1000 * float((self.best - value).mean()) for name, value in losses.items()}
 
-def look_at_rewards(view: View) -> Rewards:
+    @property
+    def nearly_static(self) -> bool:
+        """Whether one slate, kept throughout, loses next to nothing compared with random slates."""
+        return self.regrets["static"] <= NEARLY_STATIC * self.regrets["random"]
+
+    @property
+    def clipped_floor(self) -> float:
+        """Clipped regret per 1000 rounds of a perfect policy, 1000 · mean of u*(1 − u*)."""
+        return 1000 * float((self.best * (1 - self.best)).mean())
+
+
+def look_at(view: View) -> Rewards:
+    """Simulated rewards, or those that were recorded."""
+    return _simulated(view) if view.dataset.offers is None else _recorded(view, view.dataset.offers)
+
+
+def _simulated(view: View) -> Rewards:
     """Simulated rewards: one pass over the rounds for all arms, then what one slate kept throughout earns."""
     dataset, size, reward = view.dataset, view.slate_size, threshold(view.slate_size)
     by_cluster = np.argsort(view.labels, kind="stable")  # each cluster is a slice of the means
@@ -84,15 +105,12 @@ def look_at_rewards(view: View) -> Rewards:
     return _rewards(mean, histogram, best, reward.expected(kept).numpy(), view.ids(static), chance, inside)
 
 
-def look_at_offers(view: View) -> Rewards:
+def _recorded(view: View, offers: Offers) -> Rewards:
     """Recorded rewards, in hindsight; static are the offered arms with the highest average payment."""
-    dataset = view.dataset
-    if dataset.offers is None:
-        raise DataError(f"{dataset.name}: expected recorded offers, got a dataset without")
-    rounds = [dataset.offers.of(t) for t in range(view.horizon)]
+    rounds = [offers.of(t) for t in range(view.horizon)]
     arms, paid = (np.concatenate(column) for column in zip(*rounds, strict=True))
-    times = np.bincount(arms, minlength=len(dataset.arms))
-    average = np.bincount(arms, paid, minlength=len(dataset.arms)) / np.maximum(times, 1)
+    number = len(view.dataset.arms)
+    average = np.bincount(arms, paid, minlength=number) / np.maximum(np.bincount(arms, minlength=number), 1)
     chosen = []
     for t, (offered, rewards) in enumerate(rounds):
         drawn = stream(0, "inspect", t).choice(len(offered), view.slate_size, replace=False)
@@ -107,7 +125,13 @@ def look_at_offers(view: View) -> Rewards:
 
 
 def _rewards(mean: float, histogram: Floats, *slates: Any) -> Rewards:
-    return Rewards(mean, _quantiles(histogram), histogram / histogram.sum(), *slates)
+    """With quantiles read off the histogram, since arms × rounds are too many to keep."""
+    reached, edges = np.cumsum(histogram) / histogram.sum(), np.linspace(0.0, 1.0, len(histogram) + 1)
+    quantiles = {}
+    for name, q in QUANTILES.items():
+        place = min(int(np.searchsorted(reached, q, side="left" if q else "right")), len(histogram) - 1)
+        quantiles[name] = float((edges[place] + edges[place + 1]) / 2)
+    return Rewards(mean, quantiles, histogram / histogram.sum(), *slates)
 
 
 def _best_cluster(rewards: NDArray[np.float32], labels: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -125,23 +149,3 @@ def mean_rewards(arms: NDArray[np.float32], queries: NDArray[np.float32]) -> Flo
     """The environment's truth for many rounds at once, (T, N); sparse products make whole catalogues cheap."""
     truth = SparseTanhAffinity.of(torch.from_numpy(np.ascontiguousarray(arms)))
     return np.stack([truth(None, torch.from_numpy(query)).numpy() for query in queries])
-
-
-def regrets_per_thousand(rewards: Rewards) -> dict[str, float]:
-    """Expected regret per 1000 rounds of the static slate, a random one, and the best within a cluster."""
-    losses = {"static": rewards.static, "random": rewards.random, "best cluster": rewards.best_cluster}
-    return {name: 1000 * float((rewards.best - value).mean()) for name, value in losses.items()}
-
-
-def is_nearly_static(regrets: dict[str, float]) -> bool:
-    """Whether one slate, kept throughout, loses next to nothing compared with random slates."""
-    return regrets["static"] <= NEARLY_STATIC * regrets["random"]
-
-
-def _quantiles(histogram: Floats) -> dict[str, float]:
-    """Read off the histogram: arms × rounds are too many to keep."""
-    reached = np.cumsum(histogram) / histogram.sum()
-    edges = np.linspace(0.0, 1.0, len(histogram) + 1)
-    bins = [min(int(np.searchsorted(reached, q, side="left" if q else "right")), len(histogram) - 1) for q in QUANTILES]
-    names = ("min", "5 %", "25 %", "median", "75 %", "95 %", "max")
-    return {name: float((edges[b] + edges[b + 1]) / 2) for name, b in zip(names, bins, strict=True)}

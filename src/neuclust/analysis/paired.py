@@ -1,6 +1,7 @@
 """Statistics of paired differences: signed-rank test, bootstrap interval, and Holm's correction for many tests."""
 
 from collections.abc import Sequence
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +14,9 @@ RESAMPLES = 9999
 
 
 def signed_rank_p(gaps: Sequence[float]) -> float:
-    """Two-sided p of the Wilcoxon signed-rank test that paired gaps (n,) are symmetric around 0.
+    """Two-sided p of the Wilcoxon signed-rank test that paired gaps (n,) are symmetric around 0; gaps of 0 are dropped.
 
-    Gaps of 0 say nothing about a direction and are dropped; without any other, p = 1. The p is exact up to 50
-    pairs without ties and up to 14 with them, and normal (corrected for ties) beyond.
+    Exact up to 50 pairs without ties and up to 14 with them, normal (corrected for ties) beyond; p = 1 without a gap.
     """
     from scipy.stats import PermutationMethod, wilcoxon
 
@@ -37,17 +37,11 @@ def smallest_p(pairs: int) -> float:
 
 def pairs_needed(tests: int, level: float) -> int:
     """The least number of pairs at which one of `tests` corrected differences can have p < level."""
-    pairs = 1
-    while tests * smallest_p(pairs) >= level:
-        pairs += 1
-    return pairs
+    return next(pairs for pairs in count(1) if tests * smallest_p(pairs) < level)
 
 
 def bootstrap_interval(gaps: Sequence[float], confidence: float, purpose: str) -> tuple[float, float] | None:
-    """BCa interval of the mean of paired gaps (n,), from 9999 resamples of whole pairs; None from one pair.
-
-    `purpose` names the random stream, so that the same gaps give the same interval again.
-    """
+    """BCa interval of the mean of paired gaps (n,), None from one pair; `purpose` names the random stream."""
     from scipy.stats import bootstrap
 
     values: NDArray[np.float64] = np.asarray(gaps, dtype=np.float64)
@@ -55,13 +49,9 @@ def bootstrap_interval(gaps: Sequence[float], confidence: float, purpose: str) -
         return None
     if np.ptp(values) == 0.0:  # no spread to resample, and BCa would divide by it
         return float(values[0]), float(values[0])
+    rng = stream(0, f"bootstrap {purpose}")
     found = bootstrap(
-        (values,),
-        np.mean,
-        confidence_level=confidence,
-        n_resamples=RESAMPLES,
-        method="BCa",
-        rng=stream(0, f"bootstrap {purpose}"),
+        (values,), np.mean, confidence_level=confidence, n_resamples=RESAMPLES, method="BCa", rng=rng
     ).confidence_interval
     return float(found.low), float(found.high)
 

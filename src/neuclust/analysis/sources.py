@@ -30,10 +30,7 @@ class Source:
 
 
 def read_source(path: Path, *, on_bad: Callable[[str], None] | None = None) -> Source:
-    """A store of records, a folder with runs.json, or such a file; refused where nothing was played or failed.
-
-    A damaged record of a store is refused too, or reported to `on_bad` and left out.
-    """
+    """A store of records, a folder with runs.json, or such a file; damaged records go to `on_bad`, or are refused."""
     records = read_records(path, on_bad=on_bad)
     folder = path if path.is_dir() else path.parent
     source = Source(tuple(records.values()), read_failures(folder / FAILURES, settled=set(records)))

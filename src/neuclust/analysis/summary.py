@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 from neuclust.analysis.estimates import Estimate, number, sentence
 from neuclust.analysis.groups import Contender, ProblemRuns, problems
-from neuclust.analysis.unpaid import unpaid_note
 from neuclust.analysis.verdicts import Judged, couples_of, judge, paired_difference, powerless_note, reading_note
+from neuclust.environments.rewards import DEFAULT_REWARD
 from neuclust.experiment.problem import rewards_sentence
 from neuclust.experiment.records import RunRecord
+
+HARDLY = 1e-3  # per round: below, no slate is paid, every number of the run is 0 and says nothing
+EASIER_REWARDS = "the slate rewards mean and at-least-one pay for fewer rewarded arms"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,12 @@ def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender, judged: S
         notes.append("One seed has no standard error: run several, ten for instance, before believing an order.")
     elif powerless := powerless_note(judged):
         notes.append(powerless)
-    notes += [_failed_note(run) for run in problem.runs if run.failed_trainings]
+    notes += [
+        f"{_name(run)} (seed {run.seed}): training failed {_times(run.failed_trainings)} (it blew up or found no "
+        "step that helped) and kept the weights it had; where that happens often, lower the training step."
+        for run in problem.runs
+        if run.failed_trainings
+    ]
     notes += [
         f"{_stopped(run)} with expected regret {number(run.expected_regret)} and is left out of the table."
         for run in problem.left_out
@@ -85,12 +93,28 @@ def _notes(problem: ProblemRuns, rows: Sequence[Row], best: Contender, judged: S
     return notes + [f"{_stopped(run)}." for run in problem.runs if run.interrupted]
 
 
-def floor_note(floor: float, rounds: int) -> str:
-    """What the floor is, and how far a single run may lie from it.
+def unpaid_notes(records: Sequence[RunRecord]) -> list[str]:
+    """One sentence per problem whose slates cannot be paid, or never were, although arms were rewarded."""
+    return [f"{problem.env}: {note}" for problem in problems(records) if (note := unpaid_note(problem))]
 
-    A round's clipped regret is between 0 and 1 with mean f, hence has a variance of at most f(1 − f); over the rounds
-    these add up to at most F(1 − F/T).
-    """
+
+def unpaid_note(problem: ProblemRuns) -> str | None:
+    """The sentence for one problem; None where slates are paid, or where no arm was rewarded either."""
+    runs = problem.runs
+    rounds, rewarded = sum(run.rounds for run in runs), sum(run.arm_successes for run in runs)
+    best = sum(run.best_expected for run in runs) / rounds
+    never = problem.rewards == "replayed" and not any(run.successes for run in runs)  # elsewhere it may be bad play
+    if not rewarded or not (best < HARDLY or never):
+        return None
+    reward = runs[0].problem.get("slate_reward")
+    named = f"the slate reward {reward}" if reward else f"the default slate reward, {DEFAULT_REWARD}"
+    hardly = f"hardly any slate can be paid: the best ones earn {best:.2g} per round"
+    what = hardly if best < HARDLY else f"no slate was paid in {rounds} rounds"
+    return f"{what} under {named}, although arms were rewarded {rewarded:g} times; {EASIER_REWARDS}"
+
+
+def floor_note(floor: float, rounds: int) -> str:
+    """The floor F and how far a run may lie from it: per round in [0, 1], so Var ≤ F(1 − F/T) over T rounds."""
     if floor == 0:
         return "Nothing is left to chance here: clipped regret has a floor of 0, which a perfect policy reaches."
     spread = math.sqrt(max(0.0, floor * (1.0 - floor / rounds)))
@@ -102,20 +126,12 @@ def floor_note(floor: float, rounds: int) -> str:
     )
 
 
-def _failed_note(run: RunRecord) -> str:
-    often = "once" if run.failed_trainings == 1 else f"{run.failed_trainings} times"
-    return (
-        f"{_run_name(run)}: training failed {often} (it blew up or found no step that helped) and kept the weights it "
-        "had; where that happens often, lower the training step."
-    )
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _stopped(run: RunRecord) -> str:
-    return f"{_run_name(run)} stopped after round {run.rounds} of {run.rounds_asked}"
-
-
-def _run_name(run: RunRecord) -> str:
-    return f"{_name(run)} (seed {run.seed})"
+    return f"{_name(run)} (seed {run.seed}) stopped after round {run.rounds} of {run.rounds_asked}"
 
 
 def _name(of: Contender | RunRecord) -> str:

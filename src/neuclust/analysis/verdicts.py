@@ -1,8 +1,4 @@
-"""Whether the seeds can tell two contenders apart: one rule for tables, pages and comparisons.
-
-A two-sided Wilcoxon signed-rank test over the seeds both have played, with Holm's correction over all differences
-that are looked at on one problem.
-"""
+"""Whether seeds tell two contenders apart: two-sided Wilcoxon signed-rank tests with Holm's correction per problem."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -85,11 +81,8 @@ def powerless_note(judged: Sequence[Judged], confidence: float = CONFIDENCE) -> 
     if not tested or len(tested) * smallest_p(max(tested)) < level:
         return None
     most, tests = max(tested), len(tested)
-    seeds, shown, best = (
-        f"{'this' if most == 1 else 'these'} {counted(most, 'seed')}",
-        counted(most, "pair"),
-        smallest_p(most),
-    )
+    seeds, shown = f"{'this' if most == 1 else 'these'} {counted(most, 'seed')}", counted(most, "pair")
+    best = smallest_p(most)
     if best >= level:
         why = f"{shown} can never give p < {level:.2g} in a two-sided Wilcoxon test"
     else:
@@ -99,11 +92,8 @@ def powerless_note(judged: Sequence[Judged], confidence: float = CONFIDENCE) -> 
 
 def reading_note(tests: int, confidence: float = CONFIDENCE) -> str:
     """How a difference was tested, and when it counts."""
-    how = (
-        "1 test, nothing to correct for"
-        if tests == 1
-        else f"Holm's correction over the {tests} differences of this problem"
-    )
+    many = f"Holm's correction over the {tests} differences of this problem"
+    how = "1 test, nothing to correct for" if tests == 1 else many
     return (
         f"two-sided Wilcoxon signed-rank test over common seeds ({how}); a difference counts where the corrected p is "
         f"below {level_of(confidence):.2g}"

@@ -1,8 +1,6 @@
-"""Commands as functions of one frozen record of options, with errors that name the option instead of the field.
+"""Commands as functions of one frozen record of options; errors name the option instead of the field.
 
-A field of the record is an option or an argument of the command: `rounds: int = option(1000, "Rounds per run.", "T")`.
-A heading holds for the options after it, too. A field whose type is itself such a record is a group that commands
-share: its options take its place.
+A field is an option or argument, `rounds: int = option(1000, "Rounds per run.", "T")`, or a record that commands share.
 """
 
 import os
@@ -32,7 +30,10 @@ def option(
     heading: str | None = None,
     min: float | None = None,
 ) -> Value:
-    """A field that is an option, required where the default is `...`; `names` where the field is called otherwise."""
+    """An option, required where the default is `...`; `names` where the field is called otherwise.
+
+    The heading holds for the options after it, too.
+    """
     return _field(default, typer.Option(default, *names, help=help, metavar=metavar, rich_help_panel=heading, min=min))
 
 
@@ -115,9 +116,8 @@ class Command(TyperCommand):
             if option is None:
                 raise
             named = f"{option} {error.field}" if error.group else option
-            see = SEE.get(error.group or "")
-            message = error.message if see is None else f"{error.message} (see {see})"
-            raise type(error)(message, field=named) from error
+            see = f" (see {SEE[error.group]})" if error.group in SEE else ""
+            raise type(error)(f"{error.message}{see}", field=named) from error
 
     def _option(self, field: str | None) -> str | None:
         """The long option of this command that fills the field or is called like it, if it has one."""

@@ -16,11 +16,10 @@ PIPE_WIDTH = 200  # no table is cut where there is no window
 def make_console(*, stderr: bool = False) -> Console:
     """A console without any escape code where its stream is no terminal or NO_COLOR is set."""
     stream = sys.stderr if stderr else sys.stdout
-    plain = bool(os.environ.get("NO_COLOR")) or not stream.isatty()
+    if stream.isatty() and not os.environ.get("NO_COLOR"):
+        return Console(stderr=stderr, highlight=False)
     width = None if stream.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
-    if plain:
-        return Console(stderr=stderr, color_system=None, highlight=False, width=width)
-    return Console(stderr=stderr, highlight=False)
+    return Console(stderr=stderr, color_system=None, highlight=False, width=width)
 
 
 def print_tables(records: Sequence[RunRecord]) -> None:

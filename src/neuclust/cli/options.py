@@ -17,10 +17,7 @@ from neuclust.files import write_text
 if TYPE_CHECKING:
     from neuclust.experiment.problem import Problem
 
-REPLAY = (
-    "`neuclust data prepare replay --ratings ratings.csv --movies movies.csv --out replay.npz` makes it, "
-    "`neuclust run --data replay.npz` plays it"
-)
+MAKE_REPLAY = "`neuclust data prepare replay --ratings ratings.csv --movies movies.csv --out replay.npz` makes it"
 settings_option = partial(
     option,
     None,
@@ -62,7 +59,8 @@ class ProblemOptions:
         if self.data is not None and self.env is not None:
             raise ConfigError("expected a built-in problem (--env) or a file (--data), got both; drop one of them")
         if self.env == "replay":
-            raise ConfigError(f"replay plays back real ratings and needs a file of them; {REPLAY}", field="env")
+            advice = f"{MAKE_REPLAY}, `neuclust run --data replay.npz` plays it"
+            raise ConfigError(f"replay plays back real ratings and needs a file of them; {advice}", field="env")
         from neuclust.experiment.problem import DEFAULT_ENV, Problem
 
         return Problem(**(asdict(self) | {"env": self.env or DEFAULT_ENV}))

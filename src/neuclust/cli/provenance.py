@@ -1,7 +1,7 @@
 """The commands that make the numbers of a report again."""
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from neuclust.analysis.groups import Contender, ProblemRuns, problems
 from neuclust.environments.catalogue import ENVIRONMENTS
@@ -21,7 +21,7 @@ def commands(problem: ProblemRuns) -> list[str]:
         seeds = tuple(run.seed for run in contender.runs)
         groups.setdefault((seeds, first.clusters, tuple(sorted(first.settings.items()))), []).append(contender)
     return [
-        shlex.join(["neuclust", "run", *_problem_options(problem), *_who(together), *_seed_options(seeds)])
+        _command(problem, together, seeds)
         for together in groups.values()
         for seeds in stretches(run.seed for run in together[0].runs)
     ]
@@ -38,23 +38,25 @@ def stretches(seeds: Iterable[int]) -> list[range]:
     return found
 
 
-def _problem_options(problem: ProblemRuns) -> list[str]:
-    first = problem.contenders[0].runs[0]
-    source = ["--env", problem.env] if problem.env in ENVIRONMENTS else ["--data", f"{problem.env}.npz"]
-    asked = str(first.rounds_asked or first.rounds)
-    options = {"rounds": asked, "slate_size": problem.slate_size or None, **first.problem}
-    given = ((f"--{key.replace('_', '-')}", str(value)) for key, value in options.items() if value is not None)
-    return [*source, *(word for pair in given for word in pair)]
+def option_words(options: Mapping[str, object]) -> list[str]:
+    """`--name value` of every option that is given, once per value of a list."""
+    lists = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    given = [(f"--{name.replace('_', '-')}", value) for name, values in lists.items() for value in values]
+    return [word for name, value in given if value is not None for word in (name, str(value))]
 
 
-def _who(together: Sequence[Contender]) -> list[str]:
+def _command(problem: ProblemRuns, together: Sequence[Contender], seeds: range) -> str:
     first = together[0].runs[0]
-    names = [each.policy if each.preset == "default" else f"{each.policy}:{each.preset}" for each in together]
-    clusters = [] if first.clusters is None else ["--clusters", str(first.clusters)]
-    settings = [word for key, value in sorted(first.settings.items()) for word in ("--set", f"{key}={value}")]
-    return [*(word for name in names for word in ("--policy", name)), *clusters, *settings]
-
-
-def _seed_options(seeds: range) -> list[str]:
-    first = ["--first-seed", str(seeds.start)] if seeds.start else []
-    return ["--seeds", str(len(seeds)), *first]
+    source = {"env": problem.env} if problem.env in ENVIRONMENTS else {"data": f"{problem.env}.npz"}
+    options: dict[str, object] = {
+        **source,
+        "rounds": first.rounds_asked or first.rounds,
+        "slate_size": problem.slate_size or None,
+        **first.problem,
+        "policy": [each.code for each in together],
+        "clusters": first.clusters,
+        "set": [f"{key}={value}" for key, value in sorted(first.settings.items())],
+        "seeds": len(seeds),
+        "first_seed": seeds.start or None,
+    }
+    return shlex.join(["neuclust", "run", *option_words(options)])

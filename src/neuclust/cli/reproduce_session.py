@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,22 +12,25 @@ import typer
 from neuclust.analysis.inspection import ELBOW, elbow_of
 from neuclust.analysis.reproduction.results import Reproduction, Search, runs_by_phase, without_settings
 from neuclust.analysis.sources import read_failures
-from neuclust.cli.folders import say_bad
+from neuclust.cli.commands.reproduce import ReproduceOptions
 from neuclust.cli.interrupt import patient_interrupt
+from neuclust.cli.outputs import say_bad
 from neuclust.cli.provenance import commands_of
-from neuclust.cli.reproduce_search import SearchJob, best_of
-from neuclust.cli.sweep_session import conclude
-from neuclust.cli.views import make_view
+from neuclust.cli.session import conclude
+from neuclust.cli.tune_session import settings_text, trial_lines
+from neuclust.cli.views import View, make_view
 from neuclust.experiment.contestants import Contestant
-from neuclust.experiment.engines.engine import Engine
-from neuclust.experiment.records import RunRecord
+from neuclust.experiment.engines.engine import Engine, Failure, Progress, Unwatched, cores
+from neuclust.experiment.engines.processes import ProcessEngine
+from neuclust.experiment.held_out import split_problem
 from neuclust.experiment.reproduction.phases import GRIDS, TUNED, Layout, Phase, all_tasks, phases
 from neuclust.experiment.reproduction.tuning import grid_plans, tuned_plans
 from neuclust.experiment.sinks import FAILURES
 from neuclust.experiment.store import MARK, read_store
 from neuclust.experiment.sweep import Standing, sweep
 from neuclust.experiment.tasks import Task
-from neuclust.experiment.tuning.tune import TuningPlan
+from neuclust.experiment.tuning.space import Settings
+from neuclust.experiment.tuning.tune import TuningPlan, tune
 from neuclust.report.reproduction.folder import write_reproduction
 
 RECORDS, SEARCHES = "records", "searches"
@@ -40,56 +43,54 @@ ROUGH_ARMS, OTHERS, AUTHORS_TIMES = 10_168, 0.010, 3.5
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The options of one command."""
+    """The options of one command, the problem they name, and the folder of everything."""
 
+    options: ReproduceOptions
     layout: Layout
     folder: Path
-    authors: bool = False
-    policies: tuple[str, ...] = ()
-    tune: int = 0
-    grids: int = 0
-    retry_failed: bool = False
-    quiet: bool = False
-    workers: int = 1  # searches at once; 1: in this process
 
     @property
     def records(self) -> Path:
         return self.folder / RECORDS
 
+    @property
+    def workers(self) -> int:
+        """Searches at once; 1: in this process."""
+        return 1 if self.options.engine == "inline" else self.options.workers or cores()
+
     def phases(self) -> list[Phase]:
-        return phases(self.layout, authors=self.authors, policies=self.policies)
+        return phases(self.layout, authors=self.options.authors, policies=tuple(self.options.policy or ()))
 
     def plans(self) -> list[tuple[str, TuningPlan]]:
         """Every search with the phase it is for."""
-        tuned = tuned_plans(self.layout, self.tune, self.policies) if self.tune else []
-        grids = grid_plans(self.layout, self.grids) if self.grids else []
+        asked = self.options
+        tuned = tuned_plans(self.layout, asked.tune, tuple(asked.policy or ())) if asked.tune else []
+        grids = grid_plans(self.layout, asked.grids) if asked.grids else []
         return [*((GRIDS, plan) for plan in grids), *((TUNED, plan) for plan in tuned)]
 
 
 def execute(request: Request, engine: Engine) -> int:
     """Play, write the page, search and play again, write it again; the exit code."""
-    pressed: list[bool] = []
-    with patient_interrupt(lambda: pressed.append(True)):
-        found, searches = request.phases(), list[Search]()
-        after = _play(request, found, engine, lambda: bool(pressed))
-        elbow = _elbow(request.layout)
-        plans = request.plans()
-        written = _write(request, found, elbow, searches)
-        if plans and not pressed:
-            later, searches = _search(request, plans, lambda: bool(pressed))
+    with patient_interrupt(lambda: None) as stopped:
+        found = request.phases()
+        after = _play(request, found, engine, stopped)
+        elbow, plans = _elbow(request.layout), request.plans()
+        written = _write(request, found, elbow, ())
+        if plans and not stopped():
+            later, searches = _search(request, plans, stopped)
             found = [*found, *later]
-            if not pressed:
-                after = _play(request, found, engine, lambda: bool(pressed))
+            if not stopped():
+                after = _play(request, found, engine, stopped)
             written = _write(request, found, elbow, searches)
     if written is not None:
         typer.echo(written)
-    return conclude(after, bool(pressed))
+    return conclude(after, stopped())
 
 
 def _play(request: Request, found: Sequence[Phase], engine: Engine, stopped: Callable[[], bool]) -> Standing:
-    view = make_view(stopped, request.quiet)
+    view = make_view(stopped, request.options.quiet)
     try:
-        return sweep(request.records, all_tasks(found), engine, view, retry_failed=request.retry_failed)
+        return sweep(request.records, all_tasks(found), engine, view, retry_failed=request.options.retry_failed)
     finally:
         view.close()
 
@@ -105,18 +106,63 @@ def _search(
 ) -> tuple[list[Phase], list[Search]]:
     """Spend every budget; the phases of what was chosen, and what each search was allowed and chose."""
     jobs = [SearchJob(plan, request.folder / SEARCHES / f"{phase}-{plan.policy}") for phase, plan in plans]
-    found = best_of(jobs, request.workers, stopped, request.quiet)
+    found = best_of(jobs, request.workers, stopped, request.options.quiet)
     searches = [
         Search(phase, plan.policy, plan.preset, plan.trials, plan.tune_seeds, request.layout.rounds, best)
         for (phase, plan), best in zip(plans, found, strict=True)
     ]
     seeds = {GRIDS: request.layout.scale.runs, TUNED: request.layout.scale.our_seeds}
-    players = {name: [_player(each) for each in searches if each.phase == name and each.best] for name in seeds}
+    players: dict[str, list[Contestant]] = {name: [] for name in seeds}
+    for each in searches:
+        if each.best:
+            players[each.phase].append(Contestant(each.policy, each.preset, settings=each.best))
     return [request.layout.phase(name, who, seeds[name]) for name, who in players.items() if who], searches
 
 
-def _player(search: Search) -> Contestant:
-    return Contestant(search.policy, search.preset, settings=search.best or {})
+@dataclass(frozen=True, slots=True)
+class SearchJob:
+    """One search and the folder that keeps its trials and runs."""
+
+    plan: TuningPlan
+    folder: Path
+
+
+Best = Settings | None
+
+
+def best_of(jobs: Sequence[SearchJob], workers: int, stopped: Callable[[], bool], quiet: bool) -> list[Best]:
+    """The best setting of every search, None where it was stopped before its end."""
+    view = make_view(stopped, quiet, sum(job.plan.most_runs for job in jobs))
+    try:
+        if workers == 1:
+            return [_search_here(job, view, quiet) for job in jobs]
+        return _search_in_processes(jobs, workers, view, quiet)
+    finally:
+        view.close()
+
+
+def _search_here(job: SearchJob, view: View, quiet: bool) -> Best:
+    if view.stopped():
+        return None
+    result = tune(job.plan, split_problem(job.plan.problem), job.folder, view, trial_lines(view, quiet))
+    return None if result.stopped else result.best
+
+
+def _search_in_processes(jobs: Sequence[SearchJob], workers: int, view: View, quiet: bool) -> list[Best]:
+    """Stopping ends the processes at once, which their journals and stores survive."""
+    found: dict[Path, Best] = {}
+    for job, best in ProcessEngine(workers).map(_search_alone, jobs, view.stopped):
+        if isinstance(best, Failure):
+            raise best.error_of(job.plan.policy)
+        found[job.folder] = best
+        if not quiet:
+            view.say(f"{job.plan.policy}: {settings_text(best or {})} ({len(jobs) - len(found)} searches left)")
+    return [found.get(job.folder) for job in jobs]
+
+
+def _search_alone(job: SearchJob, on_progress: Callable[[Progress], None]) -> Best:  # noqa: ARG001
+    """One search in a process of its own; lines of several searches would mix, so it shows none."""
+    return tune(job.plan, split_problem(job.plan.problem), job.folder, Unwatched(), lambda _: None).best
 
 
 def _write(
@@ -129,6 +175,7 @@ def _write(
         return None
     layout = request.layout
     runs, missing = runs_by_phase(found, records)
+    given = shlex.join(["neuclust", *sys.argv[1:]])
     result = Reproduction(
         study=layout.study,
         source=None if layout.problem.data is None else layout.problem.data.name,
@@ -140,65 +187,40 @@ def _write(
         elbow=elbow,
         searches=tuple(searches),
         failures=read_failures(request.records / FAILURES, set(records), keys),
-        commands=_commands(runs),
+        commands=(given, *(line for played in runs.values() for line in commands_of(played))),
     )
     return write_reproduction(result, request.folder)[-1]
-
-
-def _commands(runs: Mapping[str, Sequence[RunRecord]]) -> tuple[str, ...]:
-    """This command as it was given, and the runs one by one."""
-    given = shlex.join(["neuclust", *sys.argv[1:]])
-    return (given, *(line for records in runs.values() for line in commands_of(records)))
 
 
 def show_plan(request: Request) -> None:
     """What would run, a line for each contestant of each phase on stdout; nothing is written."""
     keys = {task.key for phase in request.phases() for task in phase.tasks}
     held = read_store(request.records, keys=keys, on_bad=say_bad) if (request.records / MARK).exists() else {}
-    rates = _rates(held.values())
+    longest_last = sorted(held.values(), key=lambda record: record.rounds)  # the longest run tells most
+    rates = {(record.policy, record.preset): record.seconds / record.rounds for record in longest_last}
+
+    def seconds_of(task: Task) -> float:
+        policy, preset = task.contestant.policy, task.contestant.preset
+        times = AUTHORS_TIMES if preset == request.layout.study.authors else 1.0
+        rough = times * ROUGH_SECONDS.get(policy, OTHERS) * request.layout.environment.n_arms / ROUGH_ARMS
+        return task.rounds * rates.get((policy, preset), rough)
+
     seconds, seen = 0.0, set(held)
     for phase in request.phases():
         for contestant in phase.contestants:
             tasks = [task for task in phase.tasks if task.contestant == contestant]
             todo = [task for task in tasks if task.key not in seen]
             seen |= {task.key for task in tasks}
-            time = sum(_seconds(request.layout, task, rates) for task in todo)
-            seconds += time
-            typer.echo(_plan_line(phase.name, tasks, len(todo), time))
+            seconds += (time := sum(map(seconds_of, todo)))
+            title, runs = tasks[0].title.partition(" on ")[0], f"{len(tasks)} runs of {tasks[0].rounds} rounds"
+            typer.echo(f"{phase.name:9}{title:40} {runs}, {len(todo)} to do{_about(time) if todo else ''}")
     for name, plan in request.plans():
-        time = plan.most_runs * _seconds(request.layout, _stand_in(request, plan), rates)
-        seconds += time
+        untouched = request.layout.phase(TUNED, [Contestant(plan.policy, plan.preset)], 1).tasks[0]
+        seconds += (time := plan.most_runs * seconds_of(untouched))
         typer.echo(f"{name:9}{plan.policy:26}{plan.trials} trials, at most {plan.most_runs} runs{_about(time)}")
     several = "" if request.workers == 1 else f", with {request.workers} workers{_about(seconds / request.workers)}"
     typer.echo(f"In all{_about(seconds)} of one core{several}; rough.", err=True)
 
 
-def _plan_line(phase: str, tasks: Sequence[Task], todo: int, time: float) -> str:
-    title = tasks[0].title.partition(" on ")[0]
-    runs = f"{len(tasks)} runs of {tasks[0].rounds} rounds"
-    return f"{phase:9}{title:40} {runs}, {todo} to do{_about(time) if todo else ''}"
-
-
 def _about(seconds: float) -> str:
-    size = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-    return f", about {size}"
-
-
-def _rates(records: Iterable[RunRecord]) -> dict[tuple[str, str], float]:
-    """Seconds per round by policy and preset, from what has been played; the longest runs tell most."""
-    found: dict[tuple[str, str], float] = {}
-    for record in sorted(records, key=lambda each: each.rounds):
-        found[record.policy, record.preset] = record.seconds / record.rounds
-    return found
-
-
-def _seconds(layout: Layout, task: Task, rates: Mapping[tuple[str, str], float]) -> float:
-    policy, preset = task.contestant.policy, task.contestant.preset
-    times = AUTHORS_TIMES if preset == layout.study.authors else 1.0
-    rough = times * ROUGH_SECONDS.get(policy, OTHERS) * layout.environment.n_arms / ROUGH_ARMS
-    return task.rounds * rates.get((policy, preset), rough)
-
-
-def _stand_in(request: Request, plan: TuningPlan) -> Task:
-    """A run of the untouched preset, for the time a trial takes."""
-    return request.layout.phase(TUNED, [Contestant(plan.policy, plan.preset)], 1).tasks[0]
+    return f", about {seconds:.0f} s" if seconds < 120 else f", about {seconds / 60:.0f} min"

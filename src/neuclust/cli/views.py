@@ -29,11 +29,7 @@ class View(SweepWatch, Protocol):
 
 
 def make_view(stopped: Callable[[], bool], quiet: bool, runs: int | None = None) -> View:
-    """Live on a terminal, plain elsewhere, silent when quiet but for failures and what must be said.
-
-    With `runs`, how many at most, they are shown one at a time with their rewards, as `run` and `tune` play them;
-    without, as a sweep.
-    """
+    """Live on a terminal, plain elsewhere, failures alone when quiet; `runs` (the most) one by one, else a sweep."""
     console = make_console(stderr=True)
     if quiet or not console.is_terminal or console.is_dumb_terminal:
         return LineView(console, stopped, quiet, finished_line if runs is not None else None)
@@ -62,11 +58,7 @@ class LineView:
     """One plain line per finished run: `line` of its record, or its count and outcome."""
 
     def __init__(
-        self,
-        console: Console,
-        stopped: Callable[[], bool],
-        quiet: bool,
-        line: Callable[[RunRecord], str] | None = None,
+        self, console: Console, stopped: Callable[[], bool], quiet: bool, line: Callable[[RunRecord], str] | None = None
     ) -> None:
         self._console, self._quiet, self._line, self.stopped = console, quiet, line, stopped
         self._ended = self._total = 0
@@ -188,8 +180,7 @@ class LiveView:
             self._rows.remove_task(self._row_of.pop(task.key))
 
     def _show(self) -> None:
-        failed = f", {self._failed} failed" if self._failed else ""
-        text = f"{self._ended} of {self._total} runs{failed}"
+        text = f"{self._ended} of {self._total} runs" + (f", {self._failed} failed" if self._failed else "")
         self._rows.update(self._all, description=text, completed=self._played + sum(self._under_way.values()))
 
 
@@ -214,24 +205,18 @@ def finished_line(record: RunRecord) -> str:
 
 def outcome_line(outcome: Outcome) -> str:
     """One run of a sweep in one line."""
-    result = outcome.result
+    title, result = outcome.task.title, outcome.result
     if isinstance(result, Failure):
-        return f"{outcome.task.title}: FAILED, {result.error}"
-    return (
-        f"{outcome.task.title}: {result.rounds} rounds in {result.seconds:.1f} s, "
-        f"expected regret {number(result.expected_regret)}"
-    )
+        return f"{title}: FAILED, {result.error}"
+    regret = number(result.expected_regret)
+    return f"{title}: {result.rounds} rounds in {result.seconds:.1f} s, expected regret {regret}"
 
 
 def standing_sentence(standing: Standing, todo: Sequence[Task]) -> str:
     """How far a folder is, and what is done about runs that failed."""
-    failed = ""
+    text = f"{standing.folder}: {standing.total} runs: {len(standing.held)} done, {len(standing.missing)} to do"
     if standing.failed:
-        again = standing.failed[0] in todo
-        then = "tried again" if again else "left alone (--retry-failed tries them again)"
-        failed = f", {len(standing.failed)} failed earlier and are {then}"
-    others = ""
-    if standing.others:
-        others = f" {standing.others} further records are of other settings or of another version of the code."
-    counts = f"{standing.total} runs: {len(standing.held)} done, {len(standing.missing)} to do"
-    return f"{standing.folder}: {counts}{failed}.{others}"
+        then = "tried again" if standing.failed[0] in todo else "left alone (--retry-failed tries them again)"
+        text += f", {len(standing.failed)} failed earlier and are {then}"
+    others = f" {standing.others} further records are of other settings or of another version of the code."
+    return f"{text}.{others if standing.others else ''}"

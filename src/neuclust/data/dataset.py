@@ -16,17 +16,10 @@ from neuclust.data.offers import Offers, check_offer_kinds, check_offers, offers
 from neuclust.data.options import refuse_where
 from neuclust.errors import DataError
 
-LARGEST_ID = 2**63 - 1
-
 
 @dataclass(frozen=True, slots=True)
 class ProfileDataset:
-    """N arms with profiles (N, d) and R rounds with queries (R, d); round t uses `rounds[t - 1]`.
-
-    Entries may be of either sign; the paper's simulated reward needs them non-negative and says so.
-    `counts` (N, d), where present, says how many observations stand behind each entry of `arms`.
-    `offers`, where present, say which arms each round really offered and what they paid: a replay.
-    """
+    """N arms with profiles (N, d) and R rounds with queries (R, d); round t uses `rounds[t - 1]`."""
 
     name: str
     arms: NDArray[np.float32]
@@ -34,11 +27,22 @@ class ProfileDataset:
     arm_ids: NDArray[np.int64]
     round_ids: NDArray[np.int64]
     features: tuple[str, ...]
-    counts: NDArray[np.float32] | None = None
-    offers: Offers | None = None
+    counts: NDArray[np.float32] | None = None  # (N, d) observations behind each entry of `arms`
+    offers: Offers | None = None  # recorded rounds: which arms each offered and what these paid
 
     def __post_init__(self) -> None:
-        _check(self)
+        counts = None if self.counts is None else self.counts.shape
+        shapes = self.arms.shape, self.rounds.shape, self.arm_ids.shape, self.round_ids.shape
+        _check_shapes(*shapes, len(self.features), counts)
+        if len(np.unique(self.arm_ids)) != len(self.arms):
+            raise DataError("arm_ids: expected each id once, got duplicates")
+        for name, array in (("arms", self.arms), ("rounds", self.rounds), ("counts", self.counts)):
+            if array is not None:
+                refuse_where(~np.isfinite(array), name, array, "a finite number")
+        if self.counts is not None:
+            refuse_where(self.counts < 0, "counts", self.counts, "a number of 0 or more")
+        if self.offers is not None:
+            check_offers(self.offers, len(self.arms), len(self.rounds))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the `.npz` whole or not at all; equal data gives equal bytes."""
@@ -56,6 +60,7 @@ class ProfileDataset:
         write_npz(Path(path), arrays)
 
 
+Shape = tuple[int, ...]
 Rows = tuple[NDArray[np.int64], NDArray[Any]]  # ids (n,) and features (n, d)
 
 
@@ -68,10 +73,9 @@ def profile_dataset(
     offers: Offers | None = None,
 ) -> ProfileDataset:
     """A dataset from the ids and rows of its arms and rounds, in any precision."""
-    (arm_ids, profiles), (round_ids, queries) = arms, rounds
+    matrices = arms[1].astype(np.float32), rounds[1].astype(np.float32)
     behind = None if counts is None else counts.astype(np.float32)
-    matrices = profiles.astype(np.float32), queries.astype(np.float32)
-    return ProfileDataset(name, *matrices, arm_ids, round_ids, tuple(features), behind, offers)
+    return ProfileDataset(name, *matrices, arms[0], rounds[0], tuple(features), behind, offers)
 
 
 def load_dataset(path: str | os.PathLike[str]) -> ProfileDataset:
@@ -97,55 +101,29 @@ def load_dataset(path: str | os.PathLike[str]) -> ProfileDataset:
 def _check_headers(headers: dict[str, Header]) -> None:
     """Kinds and sizes, while nothing is unpacked yet."""
     for name in ("arms", "rounds", "counts"):
-        if name in headers and (len(headers[name].shape) != 2 or headers[name].dtype.kind not in "fiu"):
-            raise DataError(f"{name}: expected a matrix of numbers, got {_described(headers[name])}")
+        if name in headers:
+            headers[name].expect(name, "a matrix of numbers", "fiu", dimensions=2)
     for name in ("arm_ids", "round_ids"):
-        if len(headers[name].shape) != 1 or headers[name].dtype.kind not in "iu":
-            raise DataError(f"{name}: expected a vector of whole numbers, got {_described(headers[name])}")
-    if headers["features"].dtype.kind not in "Uiuf":
-        raise DataError(f"features: expected names as text, got {_described(headers['features'])}")
+        headers[name].expect(name, "a vector of whole numbers", "iu", dimensions=1)
+    headers["features"].expect("features", "names as text", "Uiuf")
     check_offer_kinds(headers)
     counts = headers["counts"].shape if "counts" in headers else None
     arms, rounds, arm_ids, round_ids = (headers[name].shape for name in ("arms", "rounds", "arm_ids", "round_ids"))
     _check_shapes(arms, rounds, arm_ids, round_ids, math.prod(headers["features"].shape), counts)
 
 
-def _described(header: Header) -> str:
-    return f"shape {header.shape} of {header.dtype}"
-
-
 def _numbers(array: NDArray[np.generic], name: str) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):  # said below, with its place
         numbers = array.astype(np.float32)
-    too_large = np.isinf(numbers) & ~np.isinf(array)
-    refuse_where(too_large, name, array, "a number that float32 can hold", "rescale it")
+    refuse_where(np.isinf(numbers) & ~np.isinf(array), name, array, "a number that float32 can hold", "rescale it")
     return numbers
 
 
 def _identifiers(array: NDArray[np.generic], name: str) -> NDArray[np.int64]:
     if array.dtype.kind == "u":
-        too_large = np.asarray(array > np.array(LARGEST_ID, dtype=np.uint64))
+        too_large = np.asarray(array > np.array(2**63 - 1, dtype=np.uint64))
         refuse_where(too_large, name, array, "ids up to 2**63 - 1", "number them anew, from 0 for instance")
     return array.astype(np.int64)
-
-
-def _check(data: ProfileDataset) -> None:
-    counts = None if data.counts is None else data.counts.shape
-    ids = (data.arm_ids.shape, data.round_ids.shape)
-    _check_shapes(data.arms.shape, data.rounds.shape, *ids, len(data.features), counts)
-    n = len(data.arms)
-    if len(np.unique(data.arm_ids)) != n:
-        raise DataError("arm_ids: expected each id once, got duplicates")
-    for name, array in (("arms", data.arms), ("rounds", data.rounds), ("counts", data.counts)):
-        if array is not None:
-            refuse_where(~np.isfinite(array), name, array, "a finite number")
-    if data.counts is not None:
-        refuse_where(data.counts < 0, "counts", data.counts, "a number of 0 or more")
-    if data.offers is not None:
-        check_offers(data.offers, n, len(data.rounds))
-
-
-Shape = tuple[int, ...]
 
 
 def _check_shapes(

@@ -27,11 +27,9 @@ Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One archive as published.
+    """One archive as published; `md5` None means that the publisher renews it and the sum is read from `<url>.md5`.
 
-    `md5` is the publisher's own sum where the archive never changes: a constant also guards against a
-    mirror or proxy that serves a wrong file together with a wrong sum. Where the publisher renews the
-    archive (`md5` None) the sum is read from `<url>.md5`, which lies beside it.
+    A constant sum also guards against a mirror or proxy that serves a wrong file together with a wrong sum.
     """
 
     name: str
@@ -45,37 +43,25 @@ class Source:
         return f"{PUBLISHER}/{self.file}"
 
 
+_PERMITTED = "without permission of GroupLens (University of Minnesota)"
+_TERMS = (
+    "Research use only: no commercial use {}, no claim of their endorsement, cite Harper and Konstan (2015), "
+    "doi:10.1145/2827872. The full terms are in README.txt inside the archive."
+)
+_LARGE = _TERMS.format(f"and no redistribution {_PERMITTED}")
+_SMALL = _TERMS.format(f"{_PERMITTED}, redistribution only under the same terms")
 SOURCES = {
-    source.name: source
-    for source in (
-        Source(
-            name="movielens-25m",
-            file="ml-25m.zip",
-            size="250 MB",
-            md5="6b51fb2759a8657d3bfcbfc42b592ada",
-            licence="Research use only: no commercial use and no redistribution without permission of GroupLens "
-            "(University of Minnesota), no claim of their endorsement, cite Harper and Konstan (2015), "
-            "doi:10.1145/2827872. The full terms are in README.txt inside the archive.",
-        ),
-        Source(
-            name="movielens-small",
-            file="ml-latest-small.zip",
-            size="1 MB",
-            md5=None,
-            licence="Research use only: no commercial use without permission of GroupLens (University of "
-            "Minnesota), redistribution only under the same terms, no claim of their endorsement, cite Harper "
-            "and Konstan (2015), doi:10.1145/2827872. The full terms are in README.txt inside the archive.",
-        ),
-    )
+    "movielens-25m": Source("movielens-25m", "ml-25m.zip", "250 MB", "6b51fb2759a8657d3bfcbfc42b592ada", _LARGE),
+    "movielens-small": Source("movielens-small", "ml-latest-small.zip", "1 MB", None, _SMALL),
 }
 
 
 def find_source(name: str) -> Source:
-    """The archive of that name; Yelp's cannot be fetched and the sentence says where it is."""
+    """The archive of that name; Yelp's cannot be fetched, and the error says where it is."""
     if name == "yelp":
+        where = f"the Yelp Open Dataset page, {YELP_PAGE}"
         raise ConfigError(
-            "yelp cannot be fetched for you: its licence must be accepted in person. Get yelp_dataset.tar from "
-            f"the Yelp Open Dataset page, {YELP_PAGE}, then prepare it"
+            f"yelp's licence must be accepted in person: get yelp_dataset.tar from {where}, and prepare it"
         )
     if name not in SOURCES:
         raise ConfigError(one_of(name, [*SOURCES, "yelp"]))
@@ -89,15 +75,12 @@ def cache_folder() -> Path:
 
 
 def fetch(
-    source: Source,
-    cache: Path,
-    url: str | None = None,
-    progress: Progress | None = None,
-    pause_seconds: float = 1.0,
+    source: Source, cache: Path, url: str | None = None, progress: Progress | None = None, pause_seconds: float = 1.0
 ) -> Path:
-    """The archive's place in the cache, fetched where it is not there yet; resumes a `.part` file."""
+    """The archive's path in the cache, fetched where it is not there yet; resumes a `.part` file."""
     url = url or source.url
-    _require_web_address(url)
+    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
+        raise ConfigError(f"expected an address starting http:// or https://, got {url!r}")
     target = cache / source.file
     if target.exists():
         try:
@@ -136,7 +119,7 @@ def _published_md5(url: str) -> str | None:
 
 
 def _download(url: str, part: Path, progress: Progress | None, pause_seconds: float) -> None:
-    """Fill `part` to its full length, taking up where an earlier attempt broke off."""
+    """Fill `part` to its full length, resuming after the bytes it has."""
     trouble = "no answer"
     for attempt in range(ATTEMPTS):
         if attempt:
@@ -153,10 +136,8 @@ def _download(url: str, part: Path, progress: Progress | None, pause_seconds: fl
         except (OSError, http.client.HTTPException) as error:
             trouble = str(error) or type(error).__name__
     have = part.stat().st_size if part.exists() else 0
-    raise DataError(
-        f"{url}: expected the whole archive, got {have:,} bytes in {ATTEMPTS} attempts ({trouble}); "
-        "run the same command again to go on from there"
-    )
+    got = f"{have:,} bytes in {ATTEMPTS} attempts ({trouble})"
+    raise DataError(f"{url}: expected the whole archive, got {got}; run the same command again to go on from there")
 
 
 def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
@@ -169,29 +150,23 @@ def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
             raise
         return _missing_after_416(error, part, have)
     with answer:
-        _refuse_html(url, answer.headers.get_content_type())
-        start = have if answer.status == 206 and _range_start(answer.headers["Content-Range"]) == have else 0
+        if answer.headers.get_content_type() == "text/html":
+            raise DataError(f"{url}: expected a zip archive, got a web page; is a log-in or proxy in between?")
+        resumed = answer.status == 206 and re.match(rf"bytes {have}-", answer.headers["Content-Range"] or "")
+        start = have if resumed else 0
         if answer.status == 206 and start != have:
             part.unlink()
             raise OSError("the server sent another range than asked for")
         total = start + int(answer.headers["Content-Length"]) if answer.headers["Content-Length"] else None
-        have = _copy(answer, part, start, total, progress)
+        have = start
+        with part.open("r+b" if start else "wb") as file:
+            file.seek(start)
+            while block := answer.read(BLOCK_BYTES):
+                file.write(block)
+                have += len(block)
+                if progress is not None:
+                    progress(have, total)
     return 0 if total is None else total - have
-
-
-def _copy(
-    answer: http.client.HTTPResponse, part: Path, start: int, total: int | None, progress: Progress | None
-) -> int:
-    """Append from `start` (0: from scratch) and return the length reached."""
-    have = start
-    with part.open("r+b" if start else "wb") as file:
-        file.seek(start)
-        while block := answer.read(BLOCK_BYTES):
-            file.write(block)
-            have += len(block)
-            if progress is not None:
-                progress(have, total)
-    return have
 
 
 def _missing_after_416(error: urllib.error.HTTPError, part: Path, have: int) -> int:
@@ -210,8 +185,11 @@ def _check_archive(path: Path, md5: str | None) -> None:
         if not start.startswith(b"PK"):
             kind = "a web page" if b"<" in start[:64] else "something else"
             raise DataError(f"expected a zip archive, got {kind} (starting {start[:20]!r})")
-        if md5 is not None and (found := _md5(path)) != md5:
-            raise DataError(f"expected an archive with md5 {md5}, got {found}")
+        if md5 is not None:
+            file.seek(0)
+            found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+            if found != md5:
+                raise DataError(f"expected an archive with md5 {md5}, got {found}")
     zip_member(path, ("ratings.csv", "ratings.dat"))
     if md5 is None:
         with zipfile.ZipFile(path) as archive:
@@ -220,26 +198,6 @@ def _check_archive(path: Path, md5: str | None) -> None:
             raise DataError(f"expected an intact archive, got damage in {broken}")
 
 
-def _md5(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-
-
-def _range_start(header: str | None) -> int | None:
-    found = re.match(r"bytes (\d+)-", header or "")
-    return int(found.group(1)) if found else None
-
-
-def _refuse_html(url: str, content_type: str) -> None:
-    if content_type == "text/html":
-        raise DataError(f"{url}: expected a zip archive, got a web page; is a log-in or proxy in between?")
-
-
 def _request(url: str, start: int = 0) -> urllib.request.Request:
     headers = {"User-Agent": "neuclust"} | ({"Range": f"bytes={start}-"} if start else {})
     return urllib.request.Request(url, headers=headers)
-
-
-def _require_web_address(url: str) -> None:
-    if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-        raise ConfigError(f"expected an address starting http:// or https://, got {url!r}")

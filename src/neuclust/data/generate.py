@@ -1,15 +1,9 @@
-"""Raw files of any size in the publishers' layouts, for load tests; every row is invented.
-
-Files are written in blocks, so memory does not grow with their size, and moved into place when complete.
-Equal arguments give equal bytes.
-"""
-
-from __future__ import annotations
+"""Raw files of any size in the publishers' layouts, for load tests: invented rows, a function of the arguments."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from neuclust.data.movielens import GENRES
@@ -18,11 +12,8 @@ from neuclust.errors import ConfigError
 from neuclust.files import placed
 from neuclust.randomness import stream
 
-if TYPE_CHECKING:  # Polars is slow to import, and only generating needs it
-    import polars as pl
-
-USERS_A_BLOCK = 20_000
-REVIEWS_A_BLOCK = 250_000
+USERS_PER_BLOCK = 20_000
+REVIEWS_PER_BLOCK = 250_000
 FIRST_RATING, LAST_RATING = 820_454_400, 1_574_294_400  # 1996 to November 2019
 FIRST_REVIEW, LAST_REVIEW = 1_108_512_000, 1_642_636_800  # February 2005 to January 2022
 
@@ -54,7 +45,7 @@ def generate_movielens(n_ratings: int, out: Path, seed: int = 0, progress: Progr
     if n_ratings < 1:
         raise ConfigError(f"expected at least one rating, got {n_ratings}")
     n_movies = int(np.clip(n_ratings // 400, 1_000, 62_423))
-    n_users = int(np.clip(n_ratings // 60, 1, USERS_A_BLOCK))  # of a block
+    n_users = int(np.clip(n_ratings // 60, 1, USERS_PER_BLOCK))  # of a block
     movie_ids = np.cumsum(stream(seed, "movie-ids").integers(1, 7, n_movies)).astype(np.int32)
     out.mkdir(parents=True, exist_ok=True)
     with placed(out / "ratings.csv") as ratings, placed(out / "movies.csv") as movies:
@@ -81,8 +72,8 @@ def generate_yelp(
     out.mkdir(parents=True, exist_ok=True)
     with placed(out / "business.json") as business, placed(out / "review.json") as review:
         _business_frame(businesses, seed).write_ndjson(business)
-        for block, start in enumerate(range(0, n_reviews, REVIEWS_A_BLOCK)):
-            n = min(REVIEWS_A_BLOCK, n_reviews - start)
+        for block, start in enumerate(range(0, n_reviews, REVIEWS_PER_BLOCK)):
+            n = min(REVIEWS_PER_BLOCK, n_reviews - start)
             _review_block(n, businesses, users, texts, seed, block).write_ndjson(review)
             if progress is not None:
                 progress(start + n)
@@ -90,8 +81,6 @@ def generate_yelp(
 
 def _rating_block(movie_ids: NDArray[np.int32], n_users: int, seed: int, block: int) -> pl.DataFrame:
     """Ratings of one block of users: counts have a heavy tail, popular movies are rated most."""
-    import polars as pl
-
     rng = stream(seed, "ratings", block)
     n_movies = len(movie_ids)
     wanted = 20 + rng.lognormal(np.log(51), 1.39, n_users).astype(np.int64)
@@ -104,14 +93,8 @@ def _rating_block(movie_ids: NDArray[np.int32], n_users: int, seed: int, block: 
     rating = np.clip(np.round(2 * (taste + rng.normal(0, 0.85, len(user)))) / 2, 0.5, 5.0)
     arrival = rng.integers(FIRST_RATING, LAST_RATING, n_users)[user]
     moment = np.minimum(arrival + rng.exponential(2e6, len(user)).astype(np.int64), LAST_RATING)
-    return pl.DataFrame(
-        {
-            "userId": (user + 1 + block * n_users).astype(np.int32),
-            "movieId": movie_ids[movie],
-            "rating": rating,
-            "timestamp": moment,
-        }
-    )
+    user_ids = (user + 1 + block * n_users).astype(np.int32)
+    return pl.DataFrame({"userId": user_ids, "movieId": movie_ids[movie], "rating": rating, "timestamp": moment})
 
 
 def _movies_csv(movie_ids: NDArray[np.int32], seed: int) -> bytes:
@@ -132,8 +115,6 @@ def _movies_csv(movie_ids: NDArray[np.int32], seed: int) -> bytes:
 
 
 def _business_frame(identifiers: NDArray[np.bytes_], seed: int) -> pl.DataFrame:
-    import polars as pl
-
     rng = stream(seed, "businesses")
     n = len(identifiers)
     city = rng.choice(len(CITIES), n, p=[0.4, 0.25, 0.15, 0.12, 0.08])
@@ -177,16 +158,9 @@ def _categories(n: int, rng: np.random.Generator) -> list[str | None]:
 
 
 def _review_block(
-    n: int,
-    businesses: NDArray[np.bytes_],
-    users: NDArray[np.bytes_],
-    texts: list[str],
-    seed: int,
-    block: int,
+    n: int, businesses: NDArray[np.bytes_], users: NDArray[np.bytes_], texts: list[str], seed: int, block: int
 ) -> pl.DataFrame:
     """Reviews in any order; few users write many (a power of a uniform draw), most write one or two."""
-    import polars as pl
-
     rng = stream(seed, "reviews", block)
     user = (len(users) * rng.random(n) ** 1.6).astype(np.int64)
     business = (len(businesses) * rng.random(n) ** 1.3).astype(np.int64)

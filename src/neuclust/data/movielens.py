@@ -1,13 +1,12 @@
 """MovieLens from the raw files to the prepared problem: ratings and movies in, arms and rounds out."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from neuclust.data.dataset import ProfileDataset, profile_dataset
@@ -15,9 +14,6 @@ from neuclust.data.movielens_files import BEST_RATING, GRID, check_encoding, rea
 from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.errors import DataError
-
-if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
-    import polars as pl
 
 GENRES = (
     *("Action", "Adventure", "Animation", "Children", "Comedy", "Crime", "Documentary", "Drama", "Fantasy"),
@@ -50,7 +46,7 @@ class MovieLensOptions:
 
 @dataclass(frozen=True, slots=True)
 class MovieLensReport:
-    """What became of the rows."""
+    """How many rows were read, dropped and kept."""
 
     ratings_read: int
     bad_rows: int
@@ -113,10 +109,7 @@ def read_kept(
 
 
 def genre_indicator(field: str) -> Floats:
-    """1 where the genre's name occurs in the field (so `Children's` is Children), (20,).
-
-    An empty field means the same as `(no genres listed)`; genres outside the list leave no trace.
-    """
+    """1 where the genre's name occurs in the field (so `Children's` is Children), (20,); empty: no genres listed."""
     text = field.strip() or GENRES[-1]
     return np.array([float(name in text) for name in GENRES])
 
@@ -137,16 +130,11 @@ def genre_means(
 
 def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptRatings, int]:
     """The latest rating of each user and movie, of users with enough; and how many were earlier ones."""
-    import polars as pl
-
     latest = _latest(rated)
     frame = latest.filter(pl.len().over("userId") >= options.min_ratings)
     if frame.is_empty():
-        raise DataError(
-            f"expected users with at least {options.min_ratings} ratings within the dates, got none among "
-            f"{rated.height:,} ratings; lower it, or take ratings from an earlier date on",
-            field="min_ratings",
-        )
+        what = f"users with at least {options.min_ratings} ratings within the dates"
+        raise DataError(f"expected {what}, got none among {rated.height:,}; lower it", field="min_ratings")
     users, user = _codes(frame["userId"])
     movies, movie = _codes(frame["movieId"])
     rating, timestamp = frame["rating"].to_numpy().astype(np.float64), frame["timestamp"].to_numpy()
@@ -155,8 +143,6 @@ def _filter_users(rated: pl.DataFrame, options: MovieLensOptions) -> tuple[KeptR
 
 def _latest(rated: pl.DataFrame) -> pl.DataFrame:
     """One row per user and movie: the latest by timestamp, the later row where those tie; file order kept."""
-    import polars as pl
-
     key = (rated["userId"].cast(pl.Int64) * 2**31 + rated["movieId"]).to_numpy()
     if (np.diff(key) > 0).all():  # sorted by user and movie, as published: no row can repeat
         return rated
@@ -172,15 +158,13 @@ def _latest(rated: pl.DataFrame) -> pl.DataFrame:
 
 def _codes(ids: pl.Series) -> tuple[Codes, Codes]:
     """Distinct ids in order of appearance, and each row's index into them."""
-    import polars as pl
-
     distinct = ids.unique(maintain_order=True)
     codes = ids.replace_strict(distinct, pl.arange(0, len(distinct), eager=True), return_dtype=pl.Int64)
     return distinct.to_numpy().astype(np.int64), codes.to_numpy()
 
 
 def _arms_are_users(kept: KeptRatings, genres: Floats, options: MovieLensOptions) -> ProfileDataset:
-    """The paper's problem: which users for this movie? Rounds are movies' genre indicators."""
+    """Which users for this movie, as in the paper? Arms are users' genre means, rounds movies' genre indicators."""
     means, counts = genre_means(kept.user, kept.movie, kept.rating, genres)
     rated = np.bincount(kept.movie, minlength=len(genres))
     usable = (genres.sum(1) > 0) & (rated >= (options.min_movie_ratings or 0))
@@ -189,29 +173,22 @@ def _arms_are_users(kept: KeptRatings, genres: Floats, options: MovieLensOptions
 
 
 def _arms_are_movies(kept: KeptRatings, genres: Floats, options: MovieLensOptions) -> ProfileDataset:
-    """The everyday problem: which movies for this user? Rounds are users' genre means.
-
-    arms_{m,g} = 1[g in m] · (mean rating of m) / 5, so that arms ⊙ rounds lies in [0, 5] as in the paper.
-    """
+    """Which movies for this user? arms_{m,g} = 1[g in m] · (mean rating of m) / 5, rounds are users' genre means."""
     means, _ = genre_means(kept.user, kept.movie, kept.rating, genres)
     rated = np.bincount(kept.movie, minlength=len(genres))
     quality = np.bincount(kept.movie, kept.rating, minlength=len(genres)) / rated / BEST_RATING
     enough = 20 if options.min_movie_ratings is None else options.min_movie_ratings
     offered = np.flatnonzero((genres.sum(1) > 0) & (rated >= enough))
     if offered.size == 0:
-        raise DataError(
-            f"expected movies with at least {enough} ratings, got none; lower it", field="min_movie_ratings"
-        )
+        raise DataError(f"expected movies with at least {enough} ratings; lower it", field="min_movie_ratings")
     dealt = _dealt(means.sum(1) > 0, options.rounds, options.skip_rounds or 0)
     arms, counts = ((genres * factor[:, None])[offered] for factor in (quality, rated))
     return profile_dataset("movielens", GENRES, (kept.movies[offered], arms), (kept.users[dealt], means[dealt]), counts)
 
 
 def _dealt(usable: NDArray[np.bool_], rounds: int | None, skip: int) -> Codes:
-    """Rows dealt as rounds: the list from index `skip` on, without those that ask for nothing."""
+    """Rows dealt as rounds: the usable ones from index `skip` on."""
     rows = skip + np.flatnonzero(usable[skip:])
     if rows.size == 0:
-        raise DataError(
-            f"expected rounds after the first {skip}, got none; keep more movies or lower it", field="skip_rounds"
-        )
+        raise DataError(f"expected rounds after the first {skip}, got none; lower it", field="skip_rounds")
     return rows[:rounds]

@@ -1,27 +1,20 @@
-"""MovieLens files as published: 1M and 10M (`::`, no header), 20M, 25M, 32M and latest (csv).
-
-Chunks are parsed whole by Polars; only a chunk in which anything is off is read again line by line, to say
-which line it is and what was expected there.
-"""
-
-from __future__ import annotations
+"""MovieLens files as published: 1M and 10M (`::`, no header), 20M, 25M, 32M and latest (csv)."""
 
 import codecs
 import csv
 import io
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import polars as pl
 
 from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, decode, line_chunks, parsed_chunks
 from neuclust.errors import ConfigError, DataError
 
-if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
-    import polars as pl
-
 BEST_RATING = 5.0
 WORST_RATING = 0.5
 GRID = 0.5  # ratings are given in half stars
-RATING_COLUMNS = ("userId", "movieId", "rating", "timestamp")
+RATING_TYPES = {"userId": pl.Int32, "movieId": pl.Int32, "rating": pl.Float32, "timestamp": pl.Int64}
+RATING_COLUMNS = tuple(RATING_TYPES)
 MOVIE_COLUMNS = ("movieId", "title", "genres")
 LARGEST_ID = 2**31 - 1
 
@@ -51,18 +44,17 @@ def read_movies(file: RawFile, encoding: str, bad: BadRows) -> dict[int, str]:
     layout = _layout(file, MOVIE_COLUMNS, encoding)
     genres: dict[int, str] = {}
     where: dict[int, int] = {}
-    for chunk in line_chunks(file):
-        for number, line in chunk.lines():
-            if number <= layout.header_lines:
-                continue
-            try:
-                fields = _fields(line, layout, MOVIE_COLUMNS)
-                movie = _identifier(fields["movieId"], "movieId")
-                if movie in genres:
-                    raise ValueError(f"expected each movieId once, got {movie} as in line {where[movie]}")
-                genres[movie], where[movie] = fields["genres"], number
-            except ValueError as error:
-                bad.report(file, number, str(error))
+    for number, line in (numbered for chunk in line_chunks(file) for numbered in chunk.lines()):
+        if number <= layout.header_lines:
+            continue
+        try:
+            fields = _fields(line, layout, MOVIE_COLUMNS)
+            movie = _identifier(fields["movieId"], "movieId")
+            if movie in genres:
+                raise ValueError(f"expected each movieId once, got {movie} as in line {where[movie]}")
+            genres[movie], where[movie] = fields["genres"], number
+        except ValueError as error:
+            bad.report(file, number, str(error))
     if not genres:
         raise DataError(f"{file.label}: expected movies below the header, got none")
     return genres
@@ -73,8 +65,6 @@ def read_ratings(
     progress: Progress | None = None,
 ) -> tuple[pl.DataFrame, int]:  # fmt: skip
     """Rows strictly between the two dates (in seconds), and how many good rows there were in all."""
-    import polars as pl
-
     layout = _layout(file, RATING_COLUMNS, encoding)
     movies = pl.Series(sorted(known), dtype=pl.Int32)
     after, before = dates
@@ -82,15 +72,15 @@ def read_ratings(
     if before is not None:
         within &= pl.col("timestamp") < before
     pieces, read = [_ratings([])], 0
-    chunks = (_without_header(chunk, layout) for chunk in line_chunks(file, progress=progress))
-    for frame in parsed_chunks(
-        file,
-        chunks,
-        lambda chunk: _parse_whole(chunk, layout, movies),
-        lambda _, line: _rating(_fields(line, layout, RATING_COLUMNS), known),
-        _ratings,
-        bad,
-    ):
+    chunks = (
+        chunk if chunk.first_line > layout.header_lines else Chunk(2, chunk.data.partition(b"\n")[2])
+        for chunk in line_chunks(file, progress=progress)
+    )
+
+    def row(_: int, line: bytes) -> tuple[object, ...]:
+        return _rating(_fields(line, layout, RATING_COLUMNS), known)
+
+    for frame in parsed_chunks(file, chunks, lambda c: _parse_whole(c, layout, movies), row, _ratings, bad):
         read += frame.height
         pieces.append(frame.filter(within))
     if read == 0:
@@ -100,12 +90,10 @@ def read_ratings(
 
 def _parse_whole(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFrame | None:
     """All rows at once, or None where anything at all is off."""
-    import polars as pl
-
     if layout.separator == "::" and b"," in chunk.data:
         return None  # a comma would be taken for a separator below
     data = chunk.data.replace(b"::", b",") if layout.separator == "::" else chunk.data
-    schema = {name: _ratings([]).schema.get(name, pl.String) for name in layout.columns}
+    schema = {name: RATING_TYPES.get(name, pl.String) for name in layout.columns}
     try:
         frame = pl.read_csv(io.BytesIO(data), has_header=False, schema=schema, quote_char=None).select(RATING_COLUMNS)
     except pl.exceptions.PolarsError:
@@ -120,10 +108,7 @@ def _parse_whole(chunk: Chunk, layout: _Layout, movies: pl.Series) -> pl.DataFra
 
 
 def _ratings(rows: list[tuple[object, ...]]) -> pl.DataFrame:
-    import polars as pl
-
-    types = {"userId": pl.Int32, "movieId": pl.Int32, "rating": pl.Float32, "timestamp": pl.Int64}
-    return pl.DataFrame(rows, schema=types, orient="row")
+    return pl.DataFrame(rows, schema=RATING_TYPES, orient="row")
 
 
 def _rating(fields: dict[str, str], known: dict[int, str]) -> tuple[int, int, float, int]:
@@ -166,18 +151,10 @@ def _layout(file: RawFile, wanted: tuple[str, ...], encoding: str) -> _Layout:
         raise DataError(f"{file.label}:1: {error}") from None
     missing = [column for column in wanted if column not in columns]
     if missing or len(set(columns)) != len(columns):
-        raise DataError(
-            f"{file.label}:1: expected columns {','.join(wanted)}, got {','.join(columns)[:200]!r}"
-            + (f" (missing {', '.join(missing)})" if missing else " (a name twice)")
-        )
+        why = f"missing {', '.join(missing)}" if missing else "a name twice"
+        got = f"{','.join(columns)[:200]!r} ({why})"
+        raise DataError(f"{file.label}:1: expected columns {','.join(wanted)}, got {got}")
     return _Layout(",", columns, 1, name)
-
-
-def _without_header(chunk: Chunk, layout: _Layout) -> Chunk:
-    if chunk.first_line > layout.header_lines:
-        return chunk
-    _, _, rest = chunk.data.partition(b"\n")
-    return Chunk(2, rest)
 
 
 def _fields(line: bytes, layout: _Layout, wanted: tuple[str, ...]) -> dict[str, str]:

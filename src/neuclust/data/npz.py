@@ -1,7 +1,6 @@
-"""Arrays in one `.npz`: written whole or not at all, and read after all that the file says of itself was checked.
+"""Arrays in one `.npz`, written whole or not at all.
 
-A few bytes of a header can promise any amount of memory, and a few megabytes of an archive can unpack to gigabytes.
-Headers and declared sizes are therefore compared with each other, and with limits, before anything is unpacked.
+Headers and declared sizes are checked before anything is unpacked: a few bytes can promise any amount of memory.
 """
 
 import math
@@ -34,7 +33,7 @@ _DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What an array says of itself."""
+    """Shape and type that an array declares."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -42,6 +41,11 @@ class Header:
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
+
+    def expect(self, name: str, what: str, kinds: str, dimensions: int | None = None) -> None:
+        """Refuse an array whose type is not among the NumPy kinds, or with another number of dimensions."""
+        if self.dtype.kind not in kinds or dimensions not in (None, len(self.shape)):
+            raise DataError(f"{name}: expected {what}, got shape {self.shape} of {self.dtype}")
 
 
 def write_npz(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
@@ -61,21 +65,19 @@ def read_npz(
     optional: tuple[str, ...] = (),
     check: Callable[[dict[str, Header]], None] | None = None,
 ) -> dict[str, NDArray[np.generic]]:
-    """The named arrays; `check` sees their headers before anything is unpacked, and may raise a DataError.
-
-    Pickled, truncated and foreign files are refused, and those that ask for more memory than they are allowed.
-    """
+    """The named arrays; `check` gets their headers before anything is unpacked, and may raise a DataError."""
     if not path.is_file():
         raise DataError(f"{path}: expected a prepared .npz file, found {'a folder' if path.is_dir() else 'nothing'}")
     try:
         with zipfile.ZipFile(path) as archive:
             _check_directory(archive, path)
-            wanted = _wanted(archive, path, required, optional)
-            headers = {name: _header(archive, name, path) for name in wanted}
-            _check_sizes(path, headers)
+            headers = {name: _header(archive, name) for name in _wanted(archive.namelist(), required, optional)}
+            _check_sizes(headers, path.stat().st_size)
             if check is not None:
-                _check_with(check, headers, path)
-            return {name: _array(archive, name, path) for name in wanted}
+                check(headers)
+            return {name: _array(archive, name) for name in headers}
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     except _DAMAGE as error:
         raise DataError(f"{path}: expected a complete .npz archive, got a damaged or foreign file ({error})") from None
 
@@ -94,43 +96,33 @@ def _check_directory(archive: zipfile.ZipFile, path: Path) -> None:
         raise ValueError(f"its directory lists {len(members)} of {counted} members")
 
 
-def _wanted(
-    archive: zipfile.ZipFile, path: Path, required: tuple[str, ...], optional: tuple[str, ...]
-) -> tuple[str, ...]:
-    members = archive.namelist()
+def _wanted(members: list[str], required: tuple[str, ...], optional: tuple[str, ...]) -> list[str]:
     missing = [name for name in required if f"{name}.npy" not in members]
     if missing:
-        raise DataError(
-            f"{path}: expected arrays {', '.join(required)}; missing {', '.join(missing)}; prepare the raw data anew"
-        )
-    wanted = tuple(name for name in (*required, *optional) if f"{name}.npy" in members)
+        raise DataError(f"expected {', '.join(required)}; missing {', '.join(missing)}; prepare the raw data anew")
+    wanted = [name for name in (*required, *optional) if f"{name}.npy" in members]
     for name in wanted:
         if members.count(f"{name}.npy") > 1:
-            raise DataError(f"{path}: expected each array once, got {name} twice; write the file again")
+            raise DataError(f"expected each array once, got {name} twice; write the file again")
     return wanted
 
 
-def _header(archive: zipfile.ZipFile, name: str, path: Path) -> Header:
+def _header(archive: zipfile.ZipFile, name: str) -> Header:
     """Shape and type from the first bytes of a member, which must fill exactly what the archive says it holds."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise DataError(f"{path}: array {name}: expected plain or deflated bytes, got another packing; use numpy.savez")
+        raise DataError(f"array {name}: expected plain or deflated bytes, got another packing; use numpy.savez")
     with archive.open(info) as member:
         try:
             header = _parse(member)
         except Exception as error:  # NumPy reads headers with Python's own parser, which raises all sorts
-            raise _damaged(path, name, error) from None
+            raise _damaged(name, error) from None
         promised = member.tell() + header.nbytes
     if header.dtype.hasobject:
-        raise DataError(
-            f"{path}: array {name} holds pickled objects, which are never loaded; write it with neuclust or plain "
-            "numeric numpy arrays"
-        )
+        raise DataError(f"array {name} holds pickled objects, which are never loaded; write plain numeric arrays")
     if min(header.shape, default=0) < 0 or promised != info.file_size:
-        raise DataError(
-            f"{path}: array {name}: expected the {promised:,} bytes of its shape {header.shape} of {header.dtype}, got "
-            f"{info.file_size:,}; the file is damaged, write it again"
-        )
+        what = f"the {promised:,} bytes of its shape {header.shape} of {header.dtype}"
+        raise DataError(f"array {name}: expected {what}, got {info.file_size:,}; write the file again")
     return header
 
 
@@ -142,36 +134,23 @@ def _parse(member: IO[bytes]) -> Header:
     return Header(tuple(int(size) for size in shape), dtype)
 
 
-def _check_sizes(path: Path, headers: dict[str, Header]) -> None:
-    total, packed = sum(header.nbytes for header in headers.values()), path.stat().st_size
+def _check_sizes(headers: dict[str, Header], packed: int) -> None:
+    total = sum(header.nbytes for header in headers.values())
     if total > MAX_BYTES:
-        raise DataError(
-            f"{path}: expected arrays of at most {MAX_BYTES:,} bytes in all, got {total:,}; split the problem into "
-            "several files"
-        )
+        raise DataError(f"expected arrays of at most {MAX_BYTES:,} bytes in all, got {total:,}; split the file")
     if total > EXPANSION_SLACK and total > MAX_EXPANSION * packed:
-        raise DataError(
-            f"{path}: expected arrays that unpack to at most {MAX_EXPANSION} times the {packed:,} bytes of the file, "
-            f"got {total:,} bytes; where the file is trusted, write it again without compression (numpy.savez)"
-        )
+        most = f"at most {MAX_EXPANSION} times the {packed:,} bytes of the file"
+        raise DataError(f"expected arrays that unpack to {most}, got {total:,}; if trusted, write it with numpy.savez")
 
 
-def _check_with(check: Callable[[dict[str, Header]], None], headers: dict[str, Header], path: Path) -> None:
-    try:
-        check(headers)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
-
-
-def _array(archive: zipfile.ZipFile, name: str, path: Path) -> NDArray[np.generic]:
+def _array(archive: zipfile.ZipFile, name: str) -> Any:
     try:
         with archive.open(f"{name}.npy") as member:
-            array: NDArray[np.generic] = np.lib.format.read_array(member, allow_pickle=False)
-            return array
+            return np.lib.format.read_array(member, allow_pickle=False)
     except _DAMAGE as error:
-        raise _damaged(path, name, error) from None
+        raise _damaged(name, error) from None
 
 
-def _damaged(path: Path, name: str, error: Exception) -> DataError:
+def _damaged(name: str, error: Exception) -> DataError:
     what = str(error).partition("\n")[0][:200] or type(error).__name__
-    return DataError(f"{path}: array {name} is damaged ({what}); write it with neuclust or plain numeric numpy arrays")
+    return DataError(f"array {name} is damaged ({what}); write it with neuclust or plain numeric numpy arrays")

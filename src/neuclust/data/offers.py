@@ -2,25 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.data.npz import Header
 from neuclust.data.options import refuse_where
 from neuclust.errors import DataError
 
 ARRAYS = ("offer_starts", "offer_arms", "offer_rewards")
-
-
-class _Described(Protocol):
-    """An array, or what its header says of it."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def dtype(self) -> np.dtype[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +38,12 @@ class Offers:
 
 
 def check_offers(offers: Offers, n_arms: int, n_rounds: int) -> None:
-    """Refuse offers that do not fit their dataset; each message says what was expected and what came."""
+    """Refuse offers that do not fit their dataset."""
     starts, arms, rewards = offers.starts, offers.arms, offers.rewards
     if starts.shape != (n_rounds + 1,) or starts[0] != 0 or starts[-1] != len(arms):
-        raise DataError(
-            f"offer_starts: expected {n_rounds + 1} numbers, one per round and the end, from 0 to {len(arms)}, "
-            f"got {len(starts)} from {starts[0] if len(starts) else 'nothing'} to "
-            f"{starts[-1] if len(starts) else 'nothing'}"
-        )
+        expected = f"{n_rounds + 1} numbers, one per round and the end, from 0 to {len(arms)}"
+        found = f"{len(starts)} from {starts[0]} to {starts[-1]}" if len(starts) else "none"
+        raise DataError(f"offer_starts: expected {expected}, got {found}")
     if (offers.sizes < 1).any():
         row = int(np.flatnonzero(offers.sizes < 1)[0])
         raise DataError(f"offer_starts[{row + 1}]: expected rounds that offer at least 1 arm, got {offers.sizes[row]}")
@@ -65,30 +53,25 @@ def check_offers(offers: Offers, n_arms: int, n_rounds: int) -> None:
     falls[starts[1:-1] - 1] = False  # from the last arm of a round to the first of the next
     if falls.any():
         place = int(np.flatnonzero(falls)[0])
-        raise DataError(
-            f"offer_arms[{place + 1}]: expected the arms of a round each once and ascending, "
-            f"got {arms[place + 1]} after {arms[place]}"
-        )
+        found = f"{arms[place + 1]} after {arms[place]}"
+        raise DataError(f"offer_arms[{place + 1}]: expected the arms of a round each once and ascending, got {found}")
     if rewards.shape != arms.shape:
         raise DataError(f"offer_rewards: expected one reward per offered arm, {len(arms)}, got {len(rewards)}")
     refuse_where((rewards != 0) & (rewards != 1), "offer_rewards", rewards, "0 or 1")
 
 
-def check_offer_kinds(arrays: Mapping[str, _Described]) -> None:
-    """Refuse some of the arrays without the others, and arrays (or headers of arrays) of the wrong kind."""
-    present = [name for name in ARRAYS if name in arrays]
+def check_offer_kinds(headers: Mapping[str, Header]) -> None:
+    """Refuse some of the arrays without the others, and arrays of the wrong kind."""
+    present = [name for name in ARRAYS if name in headers]
     if present and len(present) < len(ARRAYS):
         raise DataError(f"expected {', '.join(ARRAYS)} together or none of them, got only {', '.join(present)}")
     for name in present:
-        shape, dtype = arrays[name].shape, arrays[name].dtype
-        kind, letters = ("numbers", "fiu") if name == "offer_rewards" else ("whole numbers", "iu")
-        if len(shape) != 1 or dtype.kind not in letters:
-            raise DataError(f"{name}: expected a vector of {kind}, got shape {shape} of {dtype}")
+        what, kinds = ("numbers", "fiu") if name == "offer_rewards" else ("whole numbers", "iu")
+        headers[name].expect(name, f"a vector of {what}", kinds, dimensions=1)
 
 
 def offers_from(arrays: Mapping[str, NDArray[np.generic]]) -> Offers | None:
     """The offers among a file's arrays; None where there are none."""
-    check_offer_kinds(arrays)
     if ARRAYS[0] not in arrays:
         return None
     starts, arms, rewards = (arrays[name] for name in ARRAYS)

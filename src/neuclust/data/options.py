@@ -1,4 +1,4 @@
-"""What all prepared problems share: checks of options and arrays, and sums over sparse observations."""
+"""Checks of options and arrays, and sums over sparse observations, for all prepared problems."""
 
 from typing import Any
 
@@ -45,10 +45,7 @@ def ratio(sums: Floats, counts: Floats) -> Floats:
 
 
 def feature_sums(rows: Codes, columns: Codes, values: Floats, features: Any, n_rows: int) -> tuple[Floats, Floats]:
-    """Σ of a row's values over the columns that carry a feature, and their number; (n_rows, d) each.
-
-    `features` (M, d) is an indicator matrix, dense or sparse.
-    """
+    """Σ of a row's values over columns with a feature, and their number, (n_rows, d) each; features (M, d) 0 or 1."""
     from scipy.sparse import csr_matrix
 
     def summed(entries: Floats) -> Floats:

@@ -1,8 +1,6 @@
 """Raw files as published: plain, gzipped, or inside a zip or tar, read in whole lines with their numbers.
 
-Nothing is ever unpacked to disk: members are streamed, so memory is bounded by one chunk, a name with `..`
-in it can do no harm (and is refused all the same), and a bomb is stopped by the ratio of what comes out of
-the archive to what lies on disk.
+Members are streamed and never unpacked to disk; a limit on the expansion of an archive stops a zip bomb.
 """
 
 import gzip
@@ -10,7 +8,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -71,9 +69,8 @@ class RawFile:
                 with tarfile.open(self.path, "r|*") as tape:
                     yield _tape_member(tape, self)
         except _DAMAGE as error:
-            raise DataError(
-                f"{self.label}: expected a complete readable file, got damage ({error}); fetch it again"
-            ) from None
+            what = f"expected a complete readable file, got damage ({error})"
+            raise DataError(f"{self.label}: {what}; fetch it again") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +106,7 @@ class BadRows:
 
 
 def line_chunks(file: RawFile, chunk_bytes: int = CHUNK_BYTES, progress: Progress | None = None) -> Iterator[Chunk]:
-    """The file in chunks of about `chunk_bytes`, each ending at a line's end.
-
-    A file whose lines end in a carriage return alone, as on old Macs, is read as if they ended in a line feed.
-    """
+    """The file in chunks of about `chunk_bytes` that end with a line; carriage returns alone also end lines."""
     _require_file(file.path)
     limit = MAX_EXPANSION * file.path.stat().st_size + EXPANSION_SLACK if file.packed else None
     with file.open() as stream:
@@ -131,10 +125,8 @@ def line_chunks(file: RawFile, chunk_bytes: int = CHUNK_BYTES, progress: Progres
             if cut == 0:
                 rest += block
                 if len(rest) > MAX_LINE_BYTES:
-                    raise DataError(
-                        f"{file.label}:{line}: expected lines of text, got more than "
-                        f"{MAX_LINE_BYTES >> 20} MiB without a line end; is this the right file?"
-                    )
+                    got = f"more than {MAX_LINE_BYTES >> 20} MiB without a line end"
+                    raise DataError(f"{file.label}:{line}: expected lines of text, got {got}; is this the right file?")
                 continue
             whole, rest = rest + block[:cut], block[cut:]
             yield Chunk(line, whole)
@@ -151,9 +143,9 @@ def parsed_chunks(
     frame_of: Callable[[list[tuple[object, ...]]], Frame],
     bad: BadRows,
 ) -> Iterator[Frame]:
-    """Chunks parsed at once by `whole`; one in which anything is off is read line by line by `row`.
+    """Chunks parsed at once by `whole`; one that it refuses (None) is read line by line by `row`.
 
-    `row` raises a ValueError that says what is wrong, which `bad` reports with the number of the line.
+    A ValueError of `row` goes to `bad` with the number of the line.
     """
     for chunk in chunks:
         frame = whole(chunk)
@@ -213,25 +205,20 @@ def tar_member(path: Path, names: tuple[str, ...]) -> RawFile:
 
 def seconds_since_1970(text: str) -> int:
     """`1420070400`, `2015-01-01` or `2015-01-01T12:00:00` (UTC) as whole seconds."""
-    try:
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        pass
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise ConfigError(
-            f"expected a date such as 2015-01-01 or seconds since 1970 such as 1420070400, got {text!r}"
-        ) from None
+        expected = "a date such as 2015-01-01 or seconds since 1970 such as 1420070400"
+        raise ConfigError(f"expected {expected}, got {text!r}") from None
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _tape_member(tape: tarfile.TarFile, file: RawFile) -> IO[bytes]:
     for member in tape:
-        if member.name == file.member and member.isreg():
-            stream = tape.extractfile(member)
-            if stream is not None:
-                return stream
+        if member.name == file.member and member.isreg() and (stream := tape.extractfile(member)) is not None:
+            return stream
     raise DataError(f"{file.path}: expected a member {file.member}, which was there a moment ago")
 
 
@@ -252,10 +239,8 @@ def _require_file(path: Path) -> None:
 
 
 def _bomb(file: RawFile, size: int) -> str:
-    return (
-        f"{file.label}: expected at most {MAX_EXPANSION} times the archive's own size, "
-        f"got {size:,} bytes out of {file.path.stat().st_size:,}; unpack it by hand if it is trusted"
-    )
+    got = f"{size:,} bytes out of {file.path.stat().st_size:,}; unpack it by hand if it is trusted"
+    return f"{file.label}: expected at most {MAX_EXPANSION} times the archive's own size, got {got}"
 
 
 def _not_one(path: Path, names: tuple[str, ...], found: list[str], members: list[str]) -> str:

@@ -1,7 +1,6 @@
-"""Real feedback from MovieLens: half of each user's ratings are the profile, the other half is played back.
+"""Replay of MovieLens: half of each user's ratings are the profile, the other half is the feedback.
 
-A round is a movie, its arms are the users who rated it in the other half, and the reward is what that
-rating says: 1 where it is at least the threshold. Nothing is simulated.
+A round is a movie, its arms are the users who rated it in the other half; reward 1[rating ≥ threshold].
 """
 
 from dataclasses import dataclass, field
@@ -34,20 +33,19 @@ class ReplayOptions:
         check_choice(self, "split", "random", "time")
         check_least(self, shrink=0, min_arms=1)
         if not WORST_RATING <= self.threshold <= BEST_RATING:
-            raise ConfigError(
-                f"expected {WORST_RATING} to {BEST_RATING} stars, got {self.threshold}", field="threshold"
-            )
+            stars = f"{WORST_RATING} to {BEST_RATING} stars"
+            raise ConfigError(f"expected {stars}, got {self.threshold}", field="threshold")
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """What became of the rows."""
+    """How many rows were read, and how they were divided."""
 
     reading: MovieLensReport
     profile_ratings: int
     replayed_ratings: int  # offered in some round
     liked: float  # share of them
-    arms_a_round: tuple[int, float, int]  # fewest, median, most
+    arms_per_round: tuple[int, float, int]  # fewest, median, most
 
 
 def prepare_replay(
@@ -61,15 +59,8 @@ def prepare_replay(
     profiles, counts = shrunk_profiles(kept, first, genres, options.shrink)
     arms, rounds = (kept.users[users], profiles[users]), (kept.movies[dealt], genres[dealt])
     dataset = profile_dataset("replay", GENRES, arms, rounds, counts[users], offers)
-    sizes = offers.sizes
-    report = ReplayReport(
-        reading=reading,
-        profile_ratings=int(first.sum()),
-        replayed_ratings=len(rows),
-        liked=float(offers.rewards.mean()),
-        arms_a_round=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
-    )
-    return dataset, report
+    sizes = int(offers.sizes.min()), float(np.median(offers.sizes)), int(offers.sizes.max())
+    return dataset, ReplayReport(reading, int(first.sum()), len(rows), float(offers.rewards.mean()), sizes)
 
 
 def profile_half(kept: KeptRatings, split: str, seed: int) -> Bools:
@@ -85,9 +76,9 @@ def profile_half(kept: KeptRatings, split: str, seed: int) -> Bools:
 
 
 def shrunk_profiles(kept: KeptRatings, first: Bools, genres: Floats, shrink: float) -> tuple[Floats, Floats]:
-    """x_{u,g} = (Σ ratings of g + c · mean of u) / (count + c), and the count + c behind it: (U, d) each.
+    """x_{u,g} = (Σ ratings of g + c · mean of u) / (count + c) over ratings in `first`, and count + c: (U, d) each.
 
-    Only the ratings in `first` count. Where count + c is 0 the entry is 0, as everything is of a user without any.
+    0 where count + c is 0 and for users without such a rating.
     """
     user, rating, n = kept.user[first], kept.rating[first], len(kept.users)
     means, counts = genre_means(user, kept.movie[first], rating, genres, n)
@@ -99,20 +90,15 @@ def shrunk_profiles(kept: KeptRatings, first: Bools, genres: Floats, shrink: flo
 
 
 def _deal(kept: KeptRatings, genres: Floats, first: Bools, options: ReplayOptions) -> tuple[Codes, Codes]:
-    """Movies dealt as rounds, shuffled, and the rows of the ratings that are played back.
-
-    Users without a rating in the profile half are left out, since nothing is known of them.
-    """
+    """Movies dealt as rounds, shuffled, and the rows of the replayed ratings, of users that have a profile."""
     known = np.bincount(kept.user[first], minlength=len(kept.users)) > 0
     replayed = ~first & known[kept.user] & (genres.sum(1) > 0)[kept.movie]
     raters = np.bincount(kept.movie[replayed], minlength=len(kept.movies))
     enough = np.flatnonzero(raters >= options.min_arms)
     if enough.size == 0:
-        raise DataError(
-            f"expected movies that at least {options.min_arms} users rated in the replay half, got at most "
-            f"{raters.max()} users per movie; lower it, or keep more ratings: an earlier date, a lower min_ratings",
-            field="min_arms",
-        )
+        expected = f"movies that at least {options.min_arms} users rated in the replay half"
+        got = f"at most {raters.max()} users per movie; lower it, or keep more ratings"
+        raise DataError(f"expected {expected}, got {got}", field="min_arms")
     dealt = stream(options.seed, "replay rounds").permutation(enough)[: options.reading.rounds]
     return dealt, np.flatnonzero(replayed & np.isin(kept.movie, dealt))
 

@@ -1,4 +1,4 @@
-"""A synthetic MovieLens problem that behaves like the real one and holds no real user.
+"""A synthetic MovieLens problem with the statistics of the real one and no real user.
 
 Users come from a mixture. Each component draws, for a user and genre g,
 
@@ -6,14 +6,13 @@ Users come from a mixture. Each component draws, for a user and genre g,
     n ~ round(lognormal)       how many ratings stand behind the entry, 0 for the user's missing genres
     x = m + s ε √(κ (m − 0.5)(5 − m) / n), rounded to a sum of n half-star ratings, divided by n
 
-where s, one number per user, says how evenly the user rates. `movielens_twin.json` holds the statistics:
-means and covariances over at least 20 users each, and how often movies carry which set of genres.
-`python -m tools.fit_movielens_twin` made it.
+where s, one number per user, is the spread of the user's ratings. `movielens_twin.json`, written by
+`python -m tools.fit_movielens_twin`, holds means and covariances over at least 20 users each, and counts of genre sets.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,10 +70,8 @@ class TwinStatistics:
 def movielens_twin(n_users: int = 10168, n_rounds: int = 6000, seed: int = 0) -> ProfileDataset:
     """Users as arms (with `counts`), movies as rounds; deterministic in its arguments."""
     if n_users < SMALLEST_CROWD or n_rounds < 1:
-        raise ConfigError(
-            f"movielens twin: expected at least {SMALLEST_CROWD} users and 1 round, "
-            f"got {n_users} users and {n_rounds} rounds"
-        )
+        expected = f"at least {SMALLEST_CROWD} users and 1 round"
+        raise ConfigError(f"movielens twin: expected {expected}, got {n_users} users and {n_rounds} rounds")
     statistics = read_statistics(STATISTICS_FILE)
     profiles, counts = _users(statistics, n_users, stream(seed, "twin users"))
     movies = _movies(statistics, n_rounds, stream(seed, "twin movies"))
@@ -101,15 +98,13 @@ def draw_users(
 
 def stars(logits: Floats) -> Floats:
     """0.5 + 4.5 / (1 + e^{−y}), elementwise."""
-    likings: Floats = WORST + (BEST - WORST) / (1.0 + np.exp(-logits))
-    return likings
+    return np.asarray(WORST + (BEST - WORST) / (1.0 + np.exp(-logits)))
 
 
 def _on_half_stars(profiles: Floats, counts: Floats) -> Floats:
     """The nearest means that `counts` half-star ratings can have."""
     sums = np.clip(np.round(2 * counts * profiles), 2 * WORST * counts, 2 * BEST * counts)
-    means: Floats = sums / (2 * counts)
-    return means
+    return np.asarray(sums / (2 * counts))
 
 
 def _draw_missing(component: Component, rates: Floats, n: int, generator: np.random.Generator) -> Bools:
@@ -147,9 +142,7 @@ def _enthusiasts(
     """n users of the most enthusiastic component who rate every genre, at 5.0 but for a share `slip`."""
     keenest = max(statistics.components, key=lambda component: float(component.mean.mean()))
     nothing = np.zeros(len(statistics.features))
-    everything = Component(
-        keenest.users, keenest.mean, keenest.factor, keenest.log_counts, keenest.missing[:0], keenest.missing_users[:0]
-    )
+    everything = replace(keenest, missing=keenest.missing[:0], missing_users=keenest.missing_users[:0])
     profiles, counts = draw_users(everything, nothing, statistics.count_factor, n, generator)
     return np.where(generator.random(profiles.shape) < slip, profiles, BEST), counts
 
@@ -194,15 +187,8 @@ def read_statistics(path: Path) -> TwinStatistics:
 
 
 def _component(record: dict[str, Any], d: int) -> Component:
-    missing, users = _sets(record["missing"], d)
-    return Component(
-        users=record["users"],
-        mean=np.array(record["mean"]),
-        factor=_unpacked(record["factor"], d),
-        log_counts=np.array(record["log_counts"]),
-        missing=missing,
-        missing_users=users,
-    )
+    mean, factor, log_counts = np.array(record["mean"]), _unpacked(record["factor"], d), np.array(record["log_counts"])
+    return Component(record["users"], mean, factor, log_counts, *_sets(record["missing"], d))
 
 
 def _unpacked(values: Sequence[float], d: int) -> Floats:

@@ -1,22 +1,19 @@
 """Yelp from the raw files to the prepared problem: restaurants are arms, users are rounds."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+import polars as pl
+from scipy.sparse import csr_matrix
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 from neuclust.data.dataset import ProfileDataset, profile_dataset
 from neuclust.data.options import Codes, Floats, check_choice, check_dates, check_least, feature_sums, ratio
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.data.yelp_files import Restaurant, read_restaurants, review_chunks
 from neuclust.errors import DataError
-
-if TYPE_CHECKING:
-    import polars as pl
-    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class YelpOptions:
 
 @dataclass(frozen=True, slots=True)
 class YelpReport:
-    """What became of the rows."""
+    """How many rows were read and kept."""
 
     businesses: int
     restaurants: int
@@ -98,21 +95,16 @@ def document(categories: tuple[str, ...]) -> str:
 def category_contexts(categories: list[tuple[str, ...]], min_term_weight: float) -> tuple[Floats, tuple[str, ...]]:
     """tf-idf of the categories, columns with Σ ≥ min_term_weight only, rows not normalised again: (N, d).
 
-    idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms, tokens of two or more word
-    characters in lower case (scikit-learn's defaults).
+    idf = ln((1 + n) / (1 + df)) + 1, rows of unit length over *all* terms (scikit-learn's defaults).
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
-
     vectorizer = TfidfVectorizer()
     weights = vectorizer.fit_transform([document(names) for names in categories]).tocsc()
     summed = np.asarray(weights.sum(axis=0)).ravel()
     kept = np.flatnonzero(summed >= min_term_weight)
     if kept.size == 0:
-        raise DataError(
-            f"expected terms whose tf-idf sums to {min_term_weight:g} or more over {len(categories):,} "
-            f"restaurants, the largest sums to {summed.max():.1f}; lower it",
-            field="min_term_weight",
-        )
+        expected = f"terms whose tf-idf sums to {min_term_weight:g} or more over {len(categories):,} restaurants"
+        got = f"the largest sums to {summed.max():.1f}"
+        raise DataError(f"expected {expected}, {got}; lower it", field="min_term_weight")
     names = vectorizer.get_feature_names_out()
     return weights[:, kept].toarray(), tuple(str(names[column]) for column in kept)
 
@@ -124,14 +116,12 @@ def user_tastes(
     terms: tuple[str, ...],
     kind: Literal["fixed", "authors"],
 ) -> Floats:
-    """What each user asks for, (U, d).
+    """Query of each user, (U, d).
 
     fixed:   mean stars over the user's reviews of restaurants that carry the term (0 if none).
     authors: Σ stars over reviews with a category that *as a whole, in lower case,* is the term, divided by
              all of the user's reviews. Categories of several words never match (bug D31 of their code).
     """
-    from scipy.sparse import csr_matrix
-
     users, given = len(reviews.first_line), (reviews.user, reviews.restaurant, reviews.stars)
     if kind == "authors":
         sums, _ = feature_sums(*given, whole_category_matches(restaurants, terms), users)
@@ -141,8 +131,6 @@ def user_tastes(
 
 def whole_category_matches(restaurants: list[Restaurant], terms: tuple[str, ...]) -> csr_matrix:
     """How many of a restaurant's categories equal the term once in lower case, (N, d)."""
-    from scipy.sparse import csr_matrix
-
     column = {term: index for index, term in enumerate(terms)}
     pairs = [
         (row, column[name.lower()])
@@ -162,57 +150,42 @@ def _read_reviews(
     bad: BadRows,
     progress: Progress | None,
 ) -> _Reviews:
-    """One pass: the first users in file order are admitted, and only their reviews are kept."""
-    import polars as pl
-
+    """The reviews of the first users in file order, in one pass."""
     places = pl.DataFrame({"business_id": [r.business_id for r in restaurants]}).with_row_index("restaurant")
-    admission = _Admission(None if options.rounds is None else options.rounds + options.skip_rounds)
+    limit = None if options.rounds is None else options.rounds + options.skip_rounds
+    users = pl.DataFrame(schema={"user_id": pl.String, "line": pl.Int64, "user": pl.Int64})
     pieces: list[pl.DataFrame] = []
     read = 0
     for chunk in review_chunks(file, every, bad, progress):
         read += chunk.height
         kept = chunk.filter(_within(options)).join(places, on="business_id", maintain_order="left")
-        pieces.append(admission.admit(kept))
+        users = _admitted(users, kept, limit)
+        rows = kept.join(users, on="user_id", maintain_order="left")
+        pieces.append(rows.select("restaurant", "stars", "user"))
     kept = pl.concat(pieces).filter(pl.col("user") >= options.skip_rounds)
     if kept.is_empty():
-        raise DataError(
-            f"{file.label}: expected reviews of the {len(restaurants):,} restaurants by more than "
-            f"{options.skip_rounds} users within the dates, got none among {read:,}; widen the filters"
+        expected = (
+            f"reviews of {len(restaurants):,} restaurants by more than {options.skip_rounds} users within the dates"
         )
-    return _Reviews(
-        first_line=admission.users["line"].to_numpy()[options.skip_rounds :],
-        user=kept["user"].to_numpy().astype(np.int64) - options.skip_rounds,
-        restaurant=kept["restaurant"].to_numpy().astype(np.int64),
-        stars=kept["stars"].to_numpy().astype(np.float64),
-        read=read,
-    )
+        raise DataError(f"{file.label}: expected {expected}, got none among {read:,}; widen the filters")
+    first_line = users["line"].to_numpy()[options.skip_rounds :]
+    user, restaurant = (kept[name].to_numpy().astype(np.int64) for name in ("user", "restaurant"))
+    stars = kept["stars"].to_numpy().astype(np.float64)
+    return _Reviews(first_line, user - options.skip_rounds, restaurant, stars, read)
 
 
-class _Admission:
-    """Numbers users in order of appearance until `limit` of them are in."""
-
-    def __init__(self, limit: int | None) -> None:
-        import polars as pl
-
-        self.limit = limit
-        self.users = pl.DataFrame(schema={"user_id": pl.String, "line": pl.Int64, "user": pl.Int64})
-
-    def admit(self, reviews: pl.DataFrame) -> pl.DataFrame:
-        """The rows of admitted users as (restaurant, stars, user)."""
-        import polars as pl
-
-        if self.limit is None or self.users.height < self.limit:
-            seen = reviews.select("user_id", "line").unique("user_id", keep="first", maintain_order=True)
-            fresh = seen.join(self.users, on="user_id", how="anti", maintain_order="left")
-            room = fresh.height if self.limit is None else self.limit - self.users.height
-            number = pl.int_range(self.users.height, pl.len() + self.users.height, dtype=pl.Int64)
-            self.users = pl.concat([self.users, fresh.head(room).with_columns(number.alias("user"))])
-        return reviews.join(self.users, on="user_id", maintain_order="left").select("restaurant", "stars", "user")
+def _admitted(users: pl.DataFrame, reviews: pl.DataFrame, limit: int | None) -> pl.DataFrame:
+    """`users` and the new ones of `reviews`, numbered in order of appearance, up to `limit` of them."""
+    if limit is not None and users.height >= limit:
+        return users
+    seen = reviews.select("user_id", "line").unique("user_id", keep="first", maintain_order=True)
+    fresh = seen.join(users, on="user_id", how="anti", maintain_order="left")
+    fresh = fresh.head(fresh.height if limit is None else limit - users.height)
+    number = pl.int_range(users.height, pl.len() + users.height, dtype=pl.Int64)
+    return pl.concat([users, fresh.with_columns(number.alias("user"))])
 
 
 def _within(options: YelpOptions) -> pl.Expr:
-    import polars as pl
-
     inside = pl.lit(True)
     if options.after is not None:
         inside &= pl.col("moment") > datetime.fromtimestamp(options.after, UTC).replace(tzinfo=None)

@@ -1,21 +1,20 @@
 """Yelp's business and review files as published: one JSON object per line, read in chunks of bounded memory."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from neuclust.data.raw import BadRows, Chunk, Progress, RawFile, line_chunks, parsed_chunks
 from neuclust.errors import DataError
 
-if TYPE_CHECKING:  # Polars is slow to import, and only preparing needs it
-    import polars as pl
-
 DATE_FORMATS = ("%Y-%m-%d %H:%M:%S", "%Y-%m-%d")  # later and earlier rounds of the dataset
+REVIEW_TYPES = {"user_id": pl.String, "business_id": pl.String, "stars": pl.Float64, "date": pl.String}
 _PLAIN_DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:[0-5]\d)?$"  # Polars would also take blanks in odd places, and second 60
 
 
@@ -56,9 +55,7 @@ def read_restaurants(file: RawFile, cities: tuple[str, ...], bad: BadRows) -> tu
 def review_chunks(
     file: RawFile, businesses: frozenset[str], bad: BadRows, progress: Progress | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Every good review as (line, user_id, business_id, stars, moment), a chunk at a time."""
-    import polars as pl
-
+    """Every valid review as (line, user_id, business_id, stars, moment), one chunk at a time."""
     known = pl.Series(sorted(businesses), dtype=pl.String).implode()
     any_row = False
     for frame in parsed_chunks(
@@ -66,7 +63,7 @@ def review_chunks(
         line_chunks(file, progress=progress),
         lambda chunk: _parse_whole(chunk, known),
         lambda number, line: (number, *_review(line, businesses)),
-        lambda rows: _with_moments(pl.DataFrame(rows, schema={"line": pl.UInt32, **_raw_schema()}, orient="row")),
+        lambda rows: _with_moments(pl.DataFrame(rows, schema={"line": pl.UInt32, **REVIEW_TYPES}, orient="row")),
         bad,
     ):
         any_row |= frame.height > 0
@@ -77,10 +74,8 @@ def review_chunks(
 
 def _parse_whole(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
     """All rows at once, or None where anything at all is off."""
-    import polars as pl
-
     try:
-        raw = pl.read_ndjson(io.BytesIO(chunk.data), schema=_raw_schema())
+        raw = pl.read_ndjson(io.BytesIO(chunk.data), schema=REVIEW_TYPES)
     except pl.exceptions.PolarsError:
         return None
     if raw.height != chunk.data.count(b"\n") + (not chunk.data.endswith(b"\n")):
@@ -98,12 +93,9 @@ def _parse_whole(chunk: Chunk, known: pl.Series) -> pl.DataFrame | None:
 
 
 def _with_moments(frame: pl.DataFrame) -> pl.DataFrame:
-    import polars as pl
-
     moments = [pl.col("date").str.to_datetime(form, strict=False, time_unit="ms") for form in DATE_FORMATS]
-    return frame.select(
-        pl.col("line").cast(pl.Int64), "user_id", "business_id", "stars", pl.coalesce(moments).alias("moment")
-    )
+    line, moment = pl.col("line").cast(pl.Int64), pl.coalesce(moments).alias("moment")
+    return frame.select(line, "user_id", "business_id", "stars", moment)
 
 
 def _business(line: bytes) -> tuple[dict[str, Any], str, tuple[str, ...]]:
@@ -148,18 +140,9 @@ def _record(line: bytes) -> dict[str, Any]:
 
 def _is_date(text: str) -> bool:
     for form in DATE_FORMATS:
-        try:
-            datetime.strptime(text, form)
-            return True
-        except ValueError:
-            continue
+        with suppress(ValueError):
+            return bool(datetime.strptime(text, form))
     return False
-
-
-def _raw_schema() -> dict[str, type[pl.DataType]]:
-    import polars as pl
-
-    return {"user_id": pl.String, "business_id": pl.String, "stars": pl.Float64, "date": pl.String}
 
 
 def _short(value: object) -> str:

@@ -1,10 +1,8 @@
 """A synthetic Yelp: restaurants and users drawn from aggregate statistics, no real row among them.
 
-A restaurant's terms are the signs of a Gaussian vector (thresholds set how often a term occurs, correlations
-which terms go together), completed by the terms they always come with (brunch: breakfast), and drawn so that
-the number of terms a restaurant has is as counted. Some restaurants repeat another's terms, as the branches
-of a chain do, so that as many rows are equal as in the real files. `python -m tools.fit_yelp_twin`
-writes the statistics.
+A restaurant's terms are a Gaussian vector with the fitted correlations, cut at the terms' thresholds, completed by the
+terms they always come with (brunch: breakfast), and drawn so that numbers of terms are as counted. Some restaurants
+repeat another's terms, as the branches of a chain do. `python -m tools.fit_yelp_twin` writes the statistics.
 """
 
 import json
@@ -49,7 +47,10 @@ def yelp_twin(
 ) -> ProfileDataset:
     """Restaurants as tf-idf rows (N, d), users as mean stars per term (R, d); equal arguments, equal data."""
     statistics = load_statistics()
-    _check_sizes(n_restaurants, n_terms, n_rounds, len(statistics.terms) + 1)
+    most = len(statistics.terms) + 1
+    if n_restaurants < 2 * SMALLEST_SLATE or n_rounds < 1 or not 1 <= n_terms <= most:
+        expected = f"at least {2 * SMALLEST_SLATE} restaurants, one round and 1 to {most} terms"
+        raise ConfigError(f"yelp twin: expected {expected}, got {n_restaurants}, {n_rounds} and {n_terms}")
     carries = draw_terms(statistics, n_restaurants, seed)
     rounds = draw_tastes(statistics, carries, n_rounds, seed)
     contexts = tf_idf(carries, _unlisted(statistics, carries, seed))
@@ -146,10 +147,7 @@ def tf_idf(carries: Bools, unlisted: Bools) -> Floats:
 
 
 def draw_tastes(statistics: YelpStatistics, carries: Bools, n: int, seed: int) -> Floats:
-    """Mean stars a term over restaurants with it among those a user reviewed (0 if none): (n, m + 1).
-
-    Every restaurant is as likely to be reviewed: users then meet as many terms as real ones.
-    """
+    """Mean stars per term over restaurants with it that a user reviewed, drawn uniformly (0 if none): (n, m + 1)."""
     rng = stream(seed, "yelp-twin-users")
     numbers = np.round(np.interp(100 * rng.random(n), *statistics.reviews)).astype(np.int64)
     user = np.repeat(np.arange(n), numbers)
@@ -195,14 +193,4 @@ def _unlisted(statistics: YelpStatistics, carries: Bools, seed: int) -> Bools:
     bare = np.flatnonzero(carries.sum(1) == 1)
     rare = min(round((1 - statistics.only_restaurants) * len(bare)), max(0, len(bare) - SMALLEST_SLATE))
     chosen = stream(seed, "yelp-twin-unlisted").permutation(bare)[:rare]
-    marked = np.zeros(len(carries), dtype=bool)
-    marked[chosen] = True
-    return marked
-
-
-def _check_sizes(n_restaurants: int, n_terms: int, n_rounds: int, most: int) -> None:
-    if n_restaurants < 2 * SMALLEST_SLATE or n_rounds < 1 or not 1 <= n_terms <= most:
-        raise ConfigError(
-            f"yelp twin: expected at least {2 * SMALLEST_SLATE} restaurants, one round and 1 to {most} terms, "
-            f"got {n_restaurants}, {n_rounds} and {n_terms}"
-        )
+    return np.isin(np.arange(len(carries)), chosen)

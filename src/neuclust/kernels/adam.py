@@ -1,8 +1,4 @@
-"""Adam (Kingma, Ba, ICLR 2015) on the squared loss of a small ReLU net, as one tight loop.
-
-In float32 with numpy: nets of a few dozen units spend their time in calls, not in arithmetic, and a step here
-costs about a third of one through float64 tensors. Weights come in and go out in float64.
-"""
+"""Adam (Kingma, Ba, ICLR 2015) on the squared loss of a small ReLU net, in float32 NumPy: calls cost most there."""
 
 from collections.abc import Iterator
 
@@ -30,8 +26,8 @@ def adam(
 ) -> Network:
     """One step per batch (x, y, share) down Σ_i share_i (f(x_i) − y_i)² + decay ‖θ‖², from fresh moments.
 
-    x (b, in) is augmented already, y (b,), share (b,) or one number. Without `head` the output layer stays as it
-    is. masks (steps, m) multiply the last hidden layer: dropout, one mask per step.
+    x (b, in) is augmented already, y (b,), share (b,) or one number. Without `head` the output layer is not trained.
+    masks (steps, m) multiply the last hidden layer: dropout, one mask per step.
     """
     flat = np.concatenate([weight.numpy(force=True).ravel() for weight in net.weights]).astype(np.float32)
     slope = np.zeros_like(flat)

@@ -1,21 +1,17 @@
-"""Scores of very many arms with few active columns: contexts are read by column and never written down.
+"""Scores of very many arms with few active columns: contexts are read by column and never materialised.
 
-Arms run side by side in blocks of fixed length, the last one filled up: every arm goes through the same instructions
-in the same order, so equal contexts have equal scores to the last bit wherever they stand. From 100,000 arms on the
-blocks are shared among the threads Numba has (NUMBA_NUM_THREADS), which changes no number.
+Arms run in blocks of fixed length, the last one padded: every arm goes through the same instructions in the same order,
+so equal contexts have equal scores to the last bit. Numba's threads share the blocks of many arms.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neuclust.kernels.compiled import group_rows
-from neuclust.kernels.jit import compiled, each, inlined, parallel
+from neuclust.kernels.jit import Floats, Integers, compiled, each, inlined, parallel
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Contexts = tuple[Floats, Integers, Floats, float]  # the fields of `Columns`
 Net = tuple[Floats, Floats, float]  # w0 (q, m), w1 (m,) and the scale
 
@@ -47,10 +43,7 @@ class Columns:
 
 
 def forward_columns(x: Columns, w0: Floats, w1: Floats, scale: float) -> tuple[Floats, Integers, Integers]:
-    """f of every arm (n,), the first arm of each activation region (R,) and every arm's region (n,).
-
-    For a bias-free net with one hidden layer: w0 (q, m), w1 (m,).
-    """
+    """f of every arm (n,), the first arm of each activation region (R,), each arm's region (n,): w0 (q, m), w1 (m,)."""
     means, signs = np.empty(len(x)), np.empty((len(x), (len(w1) + WORD - 1) // WORD), np.int64)
     run = _forward_shared if len(x) >= SHARED else _forward
     run(x.contexts, (w0, w1, scale), means, signs)

@@ -1,31 +1,23 @@
-"""Compiled loops for selection on the CPU: equal rows, activation regions, widths by region, parts of matrices, top K.
+"""Compiled loops for selection on the CPU, each with an equal library version in regions.py, ranking.py or widths.py.
 
-Every function here has a library twin (regions.py, ranking.py) that gives the same answer; these do in one pass
-what takes the library several passes over all arms. A row's numbers depend on that row alone, never on its place in
-a block, so equal contexts have equal scores to the last bit.
+A row's numbers depend on that row alone, never on its place in a block, so equal contexts have equal scores.
 """
 
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.kernels.jit import compiled, exact
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from neuclust.kernels.jit import Floats, Integers, compiled, exact
 
 
 def group_rows(rows: Integers) -> tuple[Integers, Integers]:
     """Equal rows (n, width) once: first position of each distinct row (u,), and its number for every row (n,)."""
-    first, group = _grouped(rows.ravel(), None, None, *rows.shape)
-    return first, group
+    return _grouped(rows.ravel(), None, None, *rows.shape)
 
 
 def group_sparse_rows(starts: Integers, index: Integers, values: Integers) -> tuple[Integers, Integers]:
     """The same for sparse rows: row i has entries starts[i] … starts[i + 1] − 1, in columns `index`."""
-    first, group = _grouped(values, index, starts, len(starts) - 1, 0)
-    return first, group
+    return _grouped(values, index, starts, len(starts) - 1, 0)
 
 
 @exact

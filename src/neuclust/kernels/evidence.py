@@ -1,4 +1,4 @@
-"""Empirical Bayes for Gaussian beliefs: how far weights may lie from zero, told by the data (MacKay, 1992)."""
+"""Type-II maximum likelihood for prior variances of Gaussian weights (MacKay, 1992)."""
 
 import torch
 from torch import Tensor
@@ -16,10 +16,9 @@ def inverse_diagonal(factor: Tensor) -> Tensor:
 def block_step(
     mean: Tensor, variances: Tensor, prior: Tensor, blocks: Tensor, bounds: tuple[float, float]
 ) -> tuple[Tensor, Tensor]:
-    """One fixed-point step s_j ← ‖m_j‖² / γ_j, γ_j = p_j − Σ_{k ∈ j} (Λ⁻¹)_kk / s_j, clipped to `bounds`.
+    """One fixed-point step s_j ← ‖m_j‖² / γ_j, γ_j = p_j − Σ_{k ∈ j} (Λ⁻¹)_kk / s_j, clipped to `bounds`: s and γ (B,).
 
-    γ_j is how many of block j's weights the data determines. mean, variances diag Λ⁻¹ and blocks, the number of each
-    weight's block, are (p,); prior s is (B,). Returns s and γ, both (B,).
+    γ_j is the effective number of parameters of block j. mean, variances diag Λ⁻¹ and block numbers (p,), prior s (B,).
     """
     zeros = torch.zeros_like(prior)
     sizes = zeros.index_add(0, blocks, torch.ones_like(mean))

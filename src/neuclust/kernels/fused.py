@@ -1,53 +1,27 @@
 """The J training steps of a one-hidden-layer net in one compiled loop: sparse inputs, nothing allocated per step.
 
-The same sums as kernels/training.py with kernels/network.py or kernels/monotone.py, in another order: equal to
-rounding, several times faster at these sizes, where a step of library calls is mostly call overhead. Used where
-`jit.serves`; elsewhere the library path.
+Equal to kernels/training.py up to the order of sums, and several times faster at these sizes. Used where `jit.serves`.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.kernels.jit import compiled
+from neuclust.kernels.jit import Floats, compiled
 from neuclust.kernels.monotone import MonotoneNetwork
 from neuclust.kernels.network import Network
 from neuclust.kernels.rows import Rows, forward_norms, sparse_rows
 from neuclust.kernels.tiles import SPARE, StepSizes, descend_tiles, tile_rows
 from neuclust.kernels.training import Examples, Parameters, Steps
 
-Floats = NDArray[np.float64]
+SlateData = tuple[Floats, Floats, Floats]  # arm rewards (t, K) or (K, t), slate rewards (t,) and weights (t,)
+SlateWeights = tuple[Floats, Floats, Floats, Floats]  # raw Θ_0 (K·n, by input) and Θ_1 (n), biases b_0 (n) and b_1 (1)
+SlateKind = tuple[int, bool, Floats]  # the transform q by number, whether F is rectified, both layers' scales (2,)
 
 _SLATES = 128  # slates per block: one unit's answers to them stay in the fastest cache
 _TRANSFORM_CODES = {"sigmoid": 0, "softplus": 1, "exp": 2, "square": 3, "abs": 4}
-
-
-class SlateData(NamedTuple):
-    """Rewards of the arms of t slates, (t, K) or (K, t), the slates' rewards (t,) and weights (t,)."""
-
-    rewards: Floats
-    target: Floats
-    weight: Floats
-
-
-class SlateWeights(NamedTuple):
-    """Raw weights Θ_0 (K·n, by input) and Θ_1 (n), biases b_0 (n) and b_1 (1)."""
-
-    t0: Floats
-    t1: Floats
-    b0: Floats
-    b1: Floats
-
-
-class SlateKind(NamedTuple):
-    """The transform q by number, whether the output is rectified, and both layers' scales (2,)."""
-
-    code: int
-    relu_out: bool
-    scales: Floats
 
 
 class Limits(NamedTuple):
@@ -88,8 +62,7 @@ def _slate_steps(
 ) -> None:
     """Steps in place on `moving`, towards `anchor`; rewards (K, t).
 
-    One unit at a time runs over a block of slates, which lie side by side. Blocks are slices, since an index that is a
-    sum might be negative to the compiler, and the loop would not run several slates at once.
+    Blocks are slices: an index that is a sum might be negative to the compiler, and the loop would not vectorise.
     """
     (rewards, target, weight), (t0, t1, b0, b1), (a0, a1, c0, c1) = data, moving, anchor
     (code, relu_out, scales), (clamp, clamp_bias, biased), (number, step, pull) = kind, limits, steps
@@ -188,8 +161,7 @@ def _slate_sums(data: SlateData, weights: SlateWeights, kind: SlateKind) -> tupl
 
 def slate_sums(net: MonotoneNetwork, parameters: Parameters, examples: Examples) -> tuple[float, float]:
     """Loss and curvature of a slate net with one hidden layer, as training needs them; inputs (t, K)."""
-    loss, curvature = _slate_sums(_data(examples, examples.inputs), _flat(parameters), _kind(net))
-    return loss, curvature
+    return _slate_sums(_data(examples, examples.inputs), _flat(parameters), _kind(net))
 
 
 class SparseRows:
@@ -240,18 +212,18 @@ def descend_slate(
 
 
 def _data(examples: Examples, inputs: Tensor) -> SlateData:
-    return SlateData(inputs.contiguous().numpy(), examples.target.numpy(), examples.weight.numpy())
+    return inputs.contiguous().numpy(), examples.target.numpy(), examples.weight.numpy()
 
 
 def _flat(parameters: Parameters) -> SlateWeights:
     """Copies, each as one row of numbers."""
-    t0, *others = parameters
-    return SlateWeights(*(p.numpy().reshape(-1).copy() for p in (t0.T.contiguous(), *others)))
+    t0, t1, b0, b1 = (p.numpy().reshape(-1).copy() for p in (parameters[0].T.contiguous(), *parameters[1:]))
+    return t0, t1, b0, b1
 
 
 def _kind(net: MonotoneNetwork) -> SlateKind:
-    return SlateKind(_TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales))
+    return _TRANSFORM_CODES[net.transform], net.relu_out, np.array(net.scales)
 
 
 def _sizes(steps: Steps) -> StepSizes:
-    return StepSizes(steps.number, float(steps.size), float(steps.pull))
+    return steps.number, float(steps.size), float(steps.pull)

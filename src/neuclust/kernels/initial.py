@@ -1,8 +1,9 @@
-"""Initial weights of the arm network, one function a rule."""
+"""Initial weights of the arm network, one function per rule."""
 
 import itertools
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,13 +24,9 @@ def initial_network(rule: str, dim: int, width: int, depth: int, scale: float, r
 
 
 def network_shapes(rule: str, dim: int, width: int, depth: int) -> Iterator[tuple[int, int]]:
-    """Shapes of the weights of such a net, one after the other: nothing is made that nobody has room for."""
-    constant = int(rule == "torch-default")  # biases are one more column
-    fan_in = dim
-    for _ in range(depth):
-        yield width, fan_in + constant
-        fan_in = width
-    yield 1, fan_in + constant
+    """Shapes of the weights of such a net, one after the other, without making them."""
+    for fan_in, out in itertools.pairwise([dim, *[width] * depth, 1]):
+        yield out, fan_in + (rule == "torch-default")  # biases are one more column
 
 
 def _normal(rng: Generator, variance: float, *shape: int) -> Tensor:
@@ -42,10 +39,11 @@ def _paired(block: Tensor) -> Tensor:
     return torch.cat([torch.cat([block, zero], 1), torch.cat([zero, block], 1)])
 
 
-def _antisymmetric(width: int, rng: Generator) -> Tensor:
-    """W_L = [wᵀ, −wᵀ], w ~ N(0, 2/m): the two halves cancel and f(·; θ_0) = 0."""
+def _cancelling(first: Tensor, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
+    """`first`, blocks B_l ~ N(0, 4/m) in pairs, W_L = [wᵀ, −wᵀ], w ~ N(0, 2/m): the halves cancel and f(·; θ_0) = 0."""
+    hidden = [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
     half = _normal(rng, 2 / width, 1, width // 2)
-    return torch.cat([half, -half], 1)
+    return [first, *hidden, torch.cat([half, -half], 1)], False
 
 
 def _even(name: str, value: int, rule: str) -> None:
@@ -57,18 +55,14 @@ def _symmetric(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[T
     """The paper's block-symmetric rule: B_l ~ N(0, 4/m) on the diagonal, W_L = [wᵀ, −wᵀ]."""
     _even("width", width, "symmetric")
     _even("number of encoded features", dim, "symmetric")
-    hidden = [_paired(_normal(rng, 4 / width, width // 2, dim // 2))]
-    hidden += [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
-    return [*hidden, _antisymmetric(width, rng)], False
+    return _cancelling(_paired(_normal(rng, 4 / width, width // 2, dim // 2)), width, depth, rng)
 
 
 def _mirrored(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
     """Units in equal pairs [B; B] with opposite signs: f(·; θ_0) = 0 without duplicated inputs."""
     _even("width", width, "mirrored")
     block = _normal(rng, 2 / width, width // 2, dim)
-    hidden = [torch.cat([block, block])]
-    hidden += [_paired(_normal(rng, 4 / width, width // 2, width // 2)) for _ in range(depth - 1)]
-    return [*hidden, _antisymmetric(width, rng)], False
+    return _cancelling(torch.cat([block, block]), width, depth, rng)
 
 
 def _he(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
@@ -78,28 +72,16 @@ def _he(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor],
     return [*hidden, _normal(rng, 1 / width, 1, width)], False
 
 
-def _torch_default(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
-    """U(±1/√fan-in) for weights and biases, as torch.nn.Linear does (the authors' choice)."""
-    sizes = [dim, *[width] * depth, 1]
-    return [
-        torch.from_numpy(rng.uniform(-1, 1, (out, fan_in + 1)) / math.sqrt(fan_in))
-        for fan_in, out in itertools.pairwise(sizes)
-    ], True
-
-
-def _uniform(dim: int, width: int, depth: int, rng: Generator) -> tuple[list[Tensor], bool]:
-    """The same without biases, for inputs that carry a constant of their own."""
-    sizes = [dim, *[width] * depth, 1]
-    return [
-        torch.from_numpy(rng.uniform(-1, 1, (out, fan_in)) / math.sqrt(fan_in))
-        for fan_in, out in itertools.pairwise(sizes)
-    ], False
+def _uniform(dim: int, width: int, depth: int, rng: Generator, bias: bool = False) -> tuple[list[Tensor], bool]:
+    """U(±1/√fan-in) for weights and, with `bias`, for biases: torch.nn.Linear's default (the authors' choice)."""
+    sizes = itertools.pairwise([dim, *[width] * depth, 1])
+    return [torch.from_numpy(rng.uniform(-1, 1, (out, n + bias)) / math.sqrt(n)) for n, out in sizes], bias
 
 
 RULES: dict[str, Callable[[int, int, int, Generator], tuple[list[Tensor], bool]]] = {
     "symmetric": _symmetric,
     "mirrored": _mirrored,
     "he": _he,
-    "torch-default": _torch_default,
+    "torch-default": partial(_uniform, bias=True),
     "uniform": _uniform,
 }

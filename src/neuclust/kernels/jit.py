@@ -1,9 +1,11 @@
-"""Numba where it is at hand; without it the compiled loops are never called (`available` is False)."""
+"""Numba where it is installed; without it the compiled loops are never called (`available` is False)."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 try:
@@ -11,7 +13,7 @@ try:
 
     available = True
     each = prange  # a range whose steps may run at once, inside a `parallel` loop
-except ImportError:  # a bare machine: the library path serves
+except ImportError:
     available = False
     each = range
 
@@ -19,35 +21,25 @@ except ImportError:  # a bare machine: the library path serves
         return lambda function: function
 
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 
-def compiled(loop: Loop) -> Loop:
-    """Compile a loop whose sums may be reordered (that is where the speed is); NaN and infinity keep their meaning."""
-    made: Loop = njit(cache=True, fastmath={"reassoc", "contract"})(loop)
+def _compiler(**options: Any) -> Callable[[Loop], Loop]:
+    made: Callable[[Loop], Loop] = njit(cache=True, **options)
     return made
 
 
-def exact(loop: Loop) -> Loop:
-    """Compile a loop that computes to the letter."""
-    made: Loop = njit(cache=True)(loop)
-    return made
-
-
-def parallel(loop: Loop) -> Loop:
-    """Compile a loop over independent blocks that Numba's threads share; the numbers do not depend on how many."""
-    made: Loop = njit(cache=True, parallel=True, fastmath={"reassoc", "contract"})(loop)
-    return made
-
-
-def inlined(loop: Loop) -> Loop:
-    """Compile a piece of such loops, to become part of them: alike in a shared loop and in one that is not."""
-    made: Loop = njit(cache=True, fastmath={"reassoc", "contract"}, nogil=True)(loop)
-    return made
+_FAST: dict[str, Any] = {"fastmath": {"reassoc", "contract"}}  # NaN and infinity keep their meaning
+compiled = _compiler(**_FAST)  # sums may be reordered: that is where the speed is
+exact = _compiler()
+parallel = _compiler(parallel=True, **_FAST)  # over independent blocks; the result does not depend on the threads
+inlined = _compiler(nogil=True, **_FAST)  # a piece of other loops, the same in parallel ones
 
 
 def serves(*tensors: Tensor) -> bool:
-    """Whether compiled loops can work on these: Numba at hand, all on the CPU, floating ones in float64."""
+    """Whether compiled loops can work on these: Numba installed, all on the CPU, floating ones in float64."""
     return available and all(
         t.device.type == "cpu" and (t.dtype == torch.float64 or not t.is_floating_point()) for t in tensors
     )

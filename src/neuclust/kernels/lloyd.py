@@ -1,18 +1,12 @@
-"""k-means from given centres: Lloyd's iterations, with bounds that tell which points cannot have changed sides.
+"""k-means from given centres: Lloyd's iterations with Hamerly's bounds (2010) and scikit-learn's stopping rule.
 
-Hamerly's rule: u_i bounds the distance of point i to its own centre from above, l_i those to all others from below.
-When centres move, u_i grows by the move of its centre and l_i shrinks by the largest move; while u_i < l_i the point
-stays where it is and no distance is computed. The result is that of plain Lloyd iterations with the same stopping
-rule: scikit-learn's, so that both can be used in turn.
+u_i bounds the distance of point i to its own centre from above, l_i those to all others from below. When centres move,
+u_i grows by the move of its centre and l_i shrinks by the largest move; while u_i < l_i the label of i cannot change.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.kernels.jit import compiled
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from neuclust.kernels.jit import Floats, Integers, compiled
 
 TOLERANCE = 1e-4  # of the mean variance of a feature: scikit-learn's default
 

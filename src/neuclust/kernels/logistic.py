@@ -1,4 +1,4 @@
-"""Logistic regression under a Gaussian prior, by Newton steps that cannot run away."""
+"""Logistic regression under a Gaussian prior, by damped Newton steps."""
 
 import numpy as np
 import torch

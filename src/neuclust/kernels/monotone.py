@@ -1,8 +1,7 @@
 """The slate network F: non-decreasing in every input because every weight passes a non-negative q.
 
-o_{k+1} = σ(c_k q(Θ_k) o_k + b_k),  F = c_L q(Θ_L) o_L + b_L,  with c_k = 1 as printed in the paper, or
-c / fan-in ("calibrated"), which starts F near the mean of its inputs instead of n/4 times their sum. Parameters with a
-leading dimension R are R networks; rewards and results then have it too.
+o_{k+1} = σ(c_k q(Θ_k) o_k + b_k),  F = c_L q(Θ_L) o_L + b_L,  with c_k = 1 (the paper) or c / fan-in ("calibrated": F
+starts near the mean of its inputs). Parameters with a leading dimension R are R networks; rewards and results then too.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 f(x; θ) = s · W_L h_L,  h_{l+1} = σ(W_l h_l),  h_0 = x,  with s = √m in the paper and σ'(0) = 0.
 
-A net with biases carries them as one more column of every W_l, read against a constant 1, so that one
-set of formulas serves both kinds. R nets of one shape are one `Network` whose weights have a leading dimension R;
-every result then has it too.
+Biases are one more column of every W_l, against a constant 1. R nets of one shape are one `Network` whose weights have
+a leading dimension R; every result then has it too.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -116,12 +116,8 @@ def scaled(factors: Factors, factor: float) -> Factors:
 
 def gram(left: Factors, right: Factors) -> Tensor:
     """⟨g, g'⟩ = Σ_l ⟨δ_l, δ'_l⟩ ⟨a_l, a'_l⟩ without forming a gradient: (…, n, n')."""
-    total: Tensor | None = None
-    for a, d, a_, d_ in zip(left.inputs, left.deltas, right.inputs, right.deltas, strict=True):
-        block = (a @ a_.transpose(-1, -2)) * (d @ d_.transpose(-1, -2))
-        total = block if total is None else total + block
-    assert total is not None
-    return total
+    pairs = zip(left.inputs, left.deltas, right.inputs, right.deltas, strict=True)
+    return reduce(torch.add, [(a @ a_.mT) * (d @ d_.mT) for a, d, a_, d_ in pairs])
 
 
 def squared_norms(factors: Factors) -> Tensor:

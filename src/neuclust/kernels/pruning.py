@@ -1,9 +1,8 @@
 """Branch and bound for the best slate: exact widths only for arms and clusters that can still win.
 
 Upper bounds u ≥ v of all arms are cheap, v itself is not. An arm below the K-th exact value of its cluster cannot be
-in b_c; a cluster whose V from upper bounds is below the best exact V cannot win, because F is non-decreasing. Nothing
-is approximated: the slate is the one that v of all arms would give, ties included. Bounds that are not finite, or that
-no pass lowers any more, are refused: comparing them would never end.
+in b_c; a cluster whose V from upper bounds is below the best exact V cannot win, because F is non-decreasing. The slate
+is the one that v of all arms gives, ties included. Bounds that are not finite or stop falling raise an error.
 """
 
 from collections.abc import Callable
@@ -15,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.kernels import compiled
+from neuclust.kernels.jit import Floats, Integers
 from neuclust.kernels.ranking import unsound
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 FIRST = 16  # rows made exact before there is anything to compare with
@@ -33,19 +31,15 @@ class Tighten(Protocol):
 
 @dataclass(slots=True)
 class Bounds:
-    """Distinct contexts (u,): f, upper bounds of the bonus and of v = f + bonus, and whether they are exact.
-
-    Arms (n,) point to contexts by `group`; `tighten(rows, floor)` lowers the bounds of rows until each is exact or
-    below the floor, or, with `early`, a little at little cost; `tried` are those for which that was done.
-    """
+    """f, upper bounds of the bonus and of v = f + bonus of distinct contexts (u,); arms (n,) point there by `group`."""
 
     means: Floats
     bonuses: Floats
     upper: Floats
-    exact: Bools
-    tried: Bools
+    exact: Bools  # whether the bounds are exact
+    tried: Bools  # whether the bounds were tightened, early or fully
     group: Integers
-    tighten: Tighten
+    tighten: Tighten  # lowers the bounds of rows until each is exact or below the floor; early: a little at little cost
 
     def scores(self, positions: Integers) -> tuple[Floats, Floats]:
         """f and bonus of arms, (k,) each."""
@@ -62,19 +56,10 @@ class Clusters(NamedTuple):
 
 
 def best_of(
-    bounds: Bounds,
-    members: Integers,
-    rank: Integers,
-    k: int,
-    hopeless: Callable[[Integers], bool],
-    rival: bool = True,
+    bounds: Bounds, members: Integers, rank: Integers, k: int, ceiling: Callable[[Integers], float], least: float
 ) -> Integers | None:
-    """The k best of `members` by (−v, rank), best first; None as soon as `hopeless` says so of the best by bounds.
-
-    `rival` says whether there is anything yet to be hopeless against.
-    """
-    rows = bounds.group[members]
-    rank = rank[members]
+    """The k best of `members` by (−v, rank), best first; None once `ceiling` of the best by bounds is below `least`."""
+    rows, rank = bounds.group[members], rank[members]
     one = np.zeros(len(members), np.int64)
     before: tuple[Floats, Bools, Bools] | None = None
     while True:
@@ -84,14 +69,13 @@ def best_of(
         before = upper, bounds.exact[rows], bounds.tried[rows]
         best = compiled.top_of_groups(upper, rank, one, 1, k)[0]
         if bounds.exact[rows[best]].all():  # all others are below, or equal with a larger rank
-            chosen: Integers = members[best]
-            return chosen
-        if hopeless(members[best]):
+            return np.asarray(members[best])
+        if ceiling(members[best]) < least:
             return None
         exact = bounds.exact[rows]
         if exact.sum() < k:
             first = _largest(bounds, rows[~exact], FIRST)
-            if rival and not bounds.tried[first].all():  # often enough to see that this cluster is hopeless
+            if least > -np.inf and not bounds.tried[first].all():  # often enough to see that this cluster cannot win
                 untried = _largest(bounds, rows[~bounds.tried[rows]], EARLY)
                 bounds.tried[untried] = True
                 bounds.tighten(untried, -np.inf, early=True)
@@ -104,7 +88,7 @@ def best_of(
 
 
 def _moved(bounds: Bounds, rows: Integers, before: tuple[Floats, Bools, Bools]) -> bool:
-    """Whether the last pass told anything new; each bound can become exact once, be tried once, and fall."""
+    """Whether the last pass changed any bound: each can become exact once, be tried once, and fall."""
     upper, exact, tried = before
     newly = (bounds.exact[rows] & ~exact) | (bounds.tried[rows] & ~tried) | (bounds.upper[rows] < upper)
     return bool(newly.any())
@@ -112,7 +96,7 @@ def _moved(bounds: Bounds, rows: Integers, before: tuple[Floats, Bools, Bools]) 
 
 def best_overall(bounds: Bounds, rank: Integers, k: int) -> Integers:
     """The k best of all arms by (−v, rank), best first."""
-    found = best_of(bounds, np.arange(len(rank)), rank, k, lambda _: False, rival=False)
+    found = best_of(bounds, np.arange(len(rank)), rank, k, lambda _: np.inf, -np.inf)
     assert found is not None
     return found
 
@@ -151,7 +135,7 @@ def best_cluster(
     for c in np.argsort(-limits, kind="stable").tolist():
         if limits[c] < best:
             break
-        found = best_of(bounds, members[c], rank, k, partial(_below, best, partial(upper, c)), winner >= 0)
+        found = best_of(bounds, members[c], rank, k, partial(upper, c), best)
         if found is None:
             continue
         score = value(found)
@@ -160,7 +144,3 @@ def best_cluster(
         if score > best or (score == best and c < winner):
             winner, best, slate = c, score, found
     return winner, slate
-
-
-def _below(best: float, upper: Callable[[Integers], float], top: Integers) -> bool:
-    return upper(top) < best

@@ -12,15 +12,12 @@ from neuclust.kernels.jit import serves
 
 
 def unsound() -> StateError:
-    """What to say where scores are no numbers: nothing can be ranked by them, and loops that compare them never end."""
-    return StateError(
-        "expected finite scores, got NaN or infinity: the policy's learned state holds numbers that are not finite; "
-        "load a sound save or begin anew"
-    )
+    """The error for scores that are not finite: they cannot be ranked, and loops that compare them never end."""
+    return StateError("expected finite learned scores, got NaN or infinity; load a sound save or begin anew")
 
 
 def sound(scores: Tensor) -> Tensor:
-    """The scores, refused where any is NaN; infinite ones have their place, before a first play or out of the race."""
+    """The scores, refused where any is NaN; infinite ones mark arms not yet played or excluded."""
     if len(scores) and bool(torch.isnan(scores.max())):
         raise unsound()
     return scores
@@ -65,15 +62,10 @@ def cluster_table(labels: Tensor, clusters: int) -> Tensor:
 
 
 def top_of_clusters(scores: Tensor, rank: Tensor, labels: Tensor, table: Tensor, k: int) -> Tensor:
-    """The k best positions of every cluster by (−score, rank), best first: (clusters, k).
-
-    Every cluster must have at least k members. A first pass finds each cluster's k-th score; only arms
-    that reach it are sorted, ties included.
-    """
+    """The k best positions of every cluster by (−score, rank), best first, of k members or more each: (clusters, k)."""
     sound(scores)
     if serves(scores, rank, labels):
-        best = compiled.top_of_groups(scores.numpy(), rank.numpy(), labels.numpy(), len(table), k)
-        return torch.from_numpy(best)
+        return torch.from_numpy(compiled.top_of_groups(scores.numpy(), rank.numpy(), labels.numpy(), len(table), k))
     padded = torch.where(table >= 0, scores[table.clamp(min=0)], scores.new_tensor(-torch.inf))
     threshold = torch.topk(padded, k, dim=1).values[:, -1]
     candidates = torch.nonzero(scores >= threshold[labels]).flatten()

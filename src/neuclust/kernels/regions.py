@@ -1,8 +1,7 @@
 """Activation regions: where the gradient is linear in the input, one small matrix serves many arms.
 
-Inside one activation pattern D the deltas are constant and every a_l is linear in x, so g(x) = J_D x and
-w(x)² = ĝᵀZ⁻¹ĝ = xᵀ Q_D x with Q_D = Ĵ_Dᵀ Z⁻¹ Ĵ_D, a (q, q) matrix for q active inputs. Exact, not an
-approximation: with few active columns thousands of arms share a dozen regions.
+Inside one activation pattern D the deltas are constant and every a_l is linear in x, so g(x) = J_D x and exactly
+w(x)² = ĝᵀZ⁻¹ĝ = xᵀ Q_D x with Q_D = Ĵ_Dᵀ Z⁻¹ Ĵ_D, a (q, q) matrix for q active inputs.
 """
 
 from dataclasses import dataclass
@@ -42,16 +41,11 @@ def group_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
     if bits.is_floating_point():
         bits = (bits.to(torch.float64) + 0.0).view(torch.int64)  # + 0.0 turns −0 into 0: equal numbers, equal bits
     if serves(bits):
-        first, group = compiled.group_rows(bits.numpy())
-        return torch.from_numpy(first), torch.from_numpy(group)
-    return sorted_groups(bits)
-
-
-def sorted_groups(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The same by sorting whole rows, in another order of groups."""
+        found = compiled.group_rows(bits.numpy())
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
     if rows.shape[1] == 0:
         return torch.zeros(1, dtype=torch.int64), torch.zeros(len(rows), dtype=torch.int64)
-    _, group = torch.unique(rows, dim=0, return_inverse=True)
+    _, group = torch.unique(bits, dim=0, return_inverse=True)  # another order of groups
     places = torch.arange(len(rows), device=rows.device)
     first = torch.full((int(group.max()) + 1,), len(rows), dtype=torch.int64, device=rows.device)
     return first.scatter_reduce(0, group, places, "amin"), group
@@ -71,16 +65,15 @@ def pattern_rows(preactivations: tuple[Tensor, ...]) -> Tensor:
 def region_widths(x: Tensor, forms: Tensor, region: Tensor) -> Tensor:
     """w = √(xᵀ Q x) with the form of each row's region: x (n, q), forms (R, q, q), region (n,)."""
     if serves(x, forms):
-        rows = (x.contiguous().numpy(), forms.contiguous().numpy(), region.numpy())
-        return torch.from_numpy(compiled.region_widths(*rows))
+        arrays = x.contiguous().numpy(), forms.contiguous().numpy(), region.numpy()
+        return torch.from_numpy(compiled.region_widths(*arrays))
     return ((forms[region] * x.unsqueeze(1)).sum(2) * x).sum(1).clamp(min=0).sqrt()
 
 
 def region_basis(net: Network, gates: tuple[Tensor, ...], dim: int) -> Factors:
-    """Columns of J_D as gradient factors, for R regions with gates (R, m) and unit inputs e_1 … e_q.
+    """Columns of J_D as gradient factors a_l (R, q, in_l), δ_l (R, q, out_l), for gates (R, m) and inputs e_1 … e_q.
 
-    Shapes: a_l (R, q, in_l), δ_l (R, q, out_l). With biases the last unit input is the constant 1, and
-    only that one reaches the constants of the layers above.
+    With biases the last unit input is the constant 1, and only that one reaches the constants of the layers above.
     """
     regions = gates[0].shape[0]
     dtype, device = net.weights[0].dtype, net.weights[0].device

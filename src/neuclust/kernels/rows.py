@@ -1,20 +1,15 @@
 """Contexts as sparse rows: masked, equal ones once, and one pass of a one-hidden-layer net over them.
 
-A Yelp restaurant has five terms of 171, a round asks for some of them: everything here touches those entries and no
-others. Rows are (starts, index, value): row i has entries starts[i] … starts[i + 1] − 1, columns ascending, no zeros.
-A row's numbers depend on that row alone.
+Rows are (starts, index, value): row i has entries starts[i] … starts[i + 1] − 1, columns ascending, no zeros.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neuclust.kernels.compiled import group_sparse_rows
-from neuclust.kernels.jit import compiled, exact
+from neuclust.kernels.jit import Floats, Integers, compiled, exact
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Entries = tuple[Integers, Integers, Floats]  # starts, index, value
 
 
@@ -37,25 +32,29 @@ class Rows:
 
     def dense(self, chosen: Integers) -> Floats:
         """The chosen rows with their zeros, (k, width)."""
-        return _dense(self.entries, chosen, self.width)
+        rows, out = taken(self, chosen), np.zeros((len(chosen), self.width))
+        out[np.repeat(np.arange(len(chosen)), np.diff(rows.starts)), rows.index] = rows.value
+        return out
 
 
 def sparse_rows(dense: Floats) -> Rows:
     """The non-zero entries of dense rows (n, width)."""
-    return Rows(*_sparse(dense), dense.shape[1])
+    n, width = dense.shape
+    place = np.flatnonzero(dense)
+    starts = np.searchsorted(place, width * np.arange(n + 1))
+    return Rows(starts, place % max(width, 1), dense.ravel()[place], width)
 
 
 def no_rows(width: int) -> Rows:
-    """Nothing yet."""
+    """No rows."""
     return Rows(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0), width)
 
 
 def joined(above: Rows, below: Rows) -> Rows:
     """All rows of both."""
     starts = np.concatenate([above.starts, above.starts[-1] + below.starts[1:]])
-    return Rows(
-        starts, np.concatenate([above.index, below.index]), np.concatenate([above.value, below.value]), above.width
-    )
+    index, value = np.concatenate([above.index, below.index]), np.concatenate([above.value, below.value])
+    return Rows(starts, index, value, above.width)
 
 
 def masked(rows: Rows, columns: Integers, query: Floats, rho: float) -> Rows:
@@ -74,35 +73,6 @@ def distinct(rows: Rows) -> tuple[Rows, Integers]:
 def taken(rows: Rows, chosen: Integers) -> Rows:
     """The chosen rows."""
     return Rows(*_taken(rows.entries, chosen), rows.width)
-
-
-@exact
-def _sparse(dense: Floats) -> Entries:
-    n, width = dense.shape
-    starts = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        count = 0
-        for j in range(width):
-            count += dense[i, j] != 0.0
-        starts[i + 1] = starts[i] + count
-    index, value = np.empty(starts[n], np.int64), np.empty(starts[n])
-    for i in range(n):
-        e = starts[i]
-        for j in range(width):
-            if dense[i, j] != 0.0:
-                index[e], value[e] = j, dense[i, j]
-                e += 1
-    return starts, index, value
-
-
-@exact
-def _dense(rows: Entries, chosen: Integers, width: int) -> Floats:
-    starts, index, value = rows
-    out = np.zeros((len(chosen), width))
-    for i in range(len(chosen)):
-        for e in range(starts[chosen[i]], starts[chosen[i] + 1]):
-            out[i, index[e]] = value[e]
-    return out
 
 
 @exact
@@ -140,8 +110,7 @@ def _taken(rows: Entries, chosen: Integers) -> Entries:
 
 def forward_norms(rows: Rows, w0: Floats, w1: Floats, scale: float, bias: bool = False) -> tuple[Floats, Floats]:
     """f and ‖g‖² of every row: w0 (width, m), w1 (m,) or, with biases, (m + 1,)."""
-    means, norms = _forward_norms(rows.entries, w0, w1, scale, bias)
-    return means, norms
+    return _forward_norms(rows.entries, w0, w1, scale, bias)
 
 
 @compiled

@@ -1,22 +1,17 @@
-"""Training rows packed four by four, so that every weight that is read serves four rows.
+"""Training rows packed four by four, so that every weight that is loaded serves four rows.
 
-A step of a small net is mostly loads and stores, not arithmetic: with one row at a time each weight is read, and each
-entry of the gradient read and written, once per row. Rows with the same non-zero columns stand next to each other; a
-tile is four rows and the union of their columns, four columns per block, empty places filled with zeros.
+Rows with the same non-zero columns stand next to each other; a tile is four rows and the union of their columns, four
+columns per block, padded with zeros.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from neuclust.kernels.jit import compiled, exact, inlined
+from neuclust.kernels.jit import Floats, Integers, compiled, exact, inlined
 from neuclust.kernels.rows import Entries, Rows
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
+StepSizes = tuple[int, float, float]  # how many steps, how long each is, and the pull towards the anchor
 TILE = 4
 SPARE = TILE  # columns that are not there, for blocks that are not full
 
@@ -91,14 +86,6 @@ def _packed(rows: Entries, width: int, order: Integers) -> tuple[Integers, Integ
                     place[index[e]] = -1
         firsts[t + 1] = firsts[t] + count // TILE
     return firsts, columns[: firsts[tiles]].copy(), values[: firsts[tiles]].copy()
-
-
-class StepSizes(NamedTuple):
-    """How many steps, how long each is, and the pull towards the anchor."""
-
-    number: int
-    step: float
-    pull: float
 
 
 @inlined

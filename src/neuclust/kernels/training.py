@@ -1,11 +1,7 @@
-"""Gradient descent for both networks, with closed-form gradients and steps that cannot blow up.
+"""Gradient descent on ½ Σ_i weight_i (prediction_i − target_i)² + (pull / 2) ‖θ − anchor‖² for both networks.
 
-The objective is always ½ Σ_i weight_i (prediction_i − target_i)² + (pull / 2) ‖θ − anchor‖², where equal
-contexts were merged beforehand: a context seen n times with mean reward r̄ weighs n and has target r̄,
-which changes the objective by a constant only.
-
-Everything here also serves R networks at once: parameters then have a leading dimension R, and step, pull and
-objective are tensors (R,) instead of numbers.
+Equal contexts are merged beforehand: n plays with mean reward r̄ have weight n and target r̄, the same objective up to a
+constant. For R networks at once parameters have a leading dimension R, and step, pull and objective are tensors (R,).
 """
 
 from collections.abc import Callable
@@ -45,7 +41,7 @@ class Steps(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Descent:
-    """What a training call did: the parameters it ended with and how it went."""
+    """The outcome of one training call."""
 
     parameters: Parameters
     step: float  # the step that was used in the end
@@ -138,10 +134,9 @@ def guarded(
     step: float,
     retries: int = RETRIES,
 ) -> Descent:
-    """Try a step; halve it while the objective ends above where it began, so that training never harms.
+    """Try a step; halve it while the objective ends above where it began.
 
-    Without this a large step can throw every unit below zero ("catapult, then dead ReLU"), from which
-    gradient descent never returns.
+    A large step can throw every unit below zero ("catapult, then dead ReLU"): gradient descent never returns from that.
     """
     before = objective(start)
     for trial in range(retries + 1):
@@ -153,9 +148,9 @@ def guarded(
 
 
 def lifeless(net: Network, x: Tensor, target: Tensor) -> bool:
-    """Whether no hidden unit tells distinct contexts x (u, d') apart although their rewards (u,) differ.
+    """Whether every hidden unit is constant over distinct contexts x (u, d') although their rewards (u,) differ.
 
-    Such a net answers everything alike and has no gradient to leave that state by. A few rows settle it, nearly always.
+    Such a net is constant and has no gradient to leave that state by. A few rows settle it, nearly always.
     """
     if len(net.weights) < 2 or len(x) < 2 or not bool(unresponsive(net, x[:SAMPLE])):
         return False
@@ -164,7 +159,7 @@ def lifeless(net: Network, x: Tensor, target: Tensor) -> bool:
 
 
 def unresponsive(net: Network, x: Tensor) -> Tensor:
-    """Whether all hidden units answer the rows x (…, n, d') alike: (…)."""
+    """Whether all hidden units are constant over the rows x (…, n, d'): (…)."""
     return _alike(layers(net, augment(net, x))[0][-1], 1e-14)
 
 
@@ -174,5 +169,5 @@ def _alike(rows: Tensor, share: float) -> Tensor:
 
 
 def finite(parameters: Parameters) -> bool:
-    """Whether every parameter is a number."""
+    """Whether every parameter is finite."""
     return all(bool(torch.isfinite(p).all()) for p in parameters)

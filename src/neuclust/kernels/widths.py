@@ -1,7 +1,4 @@
-"""Confidence widths w² = ĝᵀ Z⁻¹ ĝ, Z = λI + Σ ĝĝᵀ, in forms that give the same numbers.
-
-Everything here is a pure function of tensors; models/confidence.py owns the state.
-"""
+"""Confidence widths w² = ĝᵀ Z⁻¹ ĝ, Z = λI + Σ ĝĝᵀ, in forms that give the same numbers."""
 
 import math
 from collections.abc import Callable
@@ -49,7 +46,11 @@ def woodbury_(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor | None
     The K rows Ĝ are given on their non-zero coordinates: index (a,) into Z, features (K, a). None, and nothing changed,
     where the difference would be made of rounding: a ridge of 1 beside squares of 1e16 is all but gone in Z⁻¹.
     """
-    projected = _projected(inverse, index, features)  # Ĝ Z⁻¹, (K, p)
+    if serves(inverse, features):  # Ĝ Z⁻¹, (K, p)
+        product = compiled.project(inverse.numpy(), index.numpy(), features.contiguous().numpy())
+        projected = torch.from_numpy(product)
+    else:
+        projected = features @ inverse[index]
     core = torch.eye(len(features), dtype=inverse.dtype, device=inverse.device) + projected[:, index] @ features.T
     factor, info = torch.linalg.cholesky_ex(core)
     if bool(info) or not bool(woodbury_holds(core)):
@@ -73,27 +74,17 @@ def refactored(matrix: Tensor, index: Tensor, features: Tensor) -> tuple[Tensor,
     return grown, torch.cholesky_inverse(factor), float(2 * torch.log(torch.diagonal(factor)).sum())
 
 
-def _projected(inverse: Tensor, index: Tensor, features: Tensor) -> Tensor:
-    if serves(inverse, features):
-        return torch.from_numpy(compiled.project(inverse.numpy(), index.numpy(), features.contiguous().numpy()))
-    return features @ inverse[index]
-
-
 def dual_forms(factor: Tensor, cross: Tensor, inner: Tensor, ridge: float) -> Tensor:
     """Q = (κ − k (λI + ĜĜᵀ)⁻¹ kᵀ) / λ for cross (R, q, n), inner κ (R, q, q), lower factor (n, n)."""
     groups, q, n = cross.shape
     if n == 0:
         return inner / ridge
     half = solve_lower(factor, cross.reshape(groups * q, n).T).T.reshape(groups, q, n)
-    forms: Tensor = (inner - half @ half.transpose(-1, -2)) / ridge
-    return forms
+    return (inner - half @ half.mT) / ridge
 
 
 def solve_lower(factor: Tensor, right: Tensor) -> Tensor:
-    """L⁻¹ B by blocks of rows: factor (n, n) may be a view of a larger buffer, right (n, k).
-
-    The library's triangular solve copies a matrix that is a view: at n = 5,000 twelve times the work itself.
-    """
+    """L⁻¹ B by blocks of rows: factor (n, n) may be a view, which the library's solve would copy; right (n, k)."""
     solved = right.new_empty(right.shape)
     for start in range(0, len(factor), BLOCK):
         rows = slice(start, start + BLOCK)
@@ -112,11 +103,9 @@ def narrowing(
 ) -> tuple[Tensor, Tensor]:
     """w² of k gradients, or an upper bound of it below `cutoff` (k,), and which are exact: (k,), (k,) bool.
 
-    With `early` only the first quarter of the past is looked at, a sixteenth of the work: bounds for all.
-
     The forward substitution of `dual_forms`, left early: after the first b past gradients (κ − ‖y_{1…b}‖²)/λ is the
-    width those alone would give, which more of them can only lower. `cross(alive, rows)` are products of the past
-    gradients `rows` with those of the k still in the race, (b, a); inner κ (k,).
+    width those alone would give, which more of them can only lower. `early` reads the first quarter of the past only.
+    `cross(alive, rows)` are products of past gradients `rows` with those of the k not yet below, (b, a); inner κ (k,).
     """
     squares, alive = inner / ridge, torch.arange(len(inner), device=inner.device)
     solved = inner.new_empty(0, len(inner))
@@ -138,14 +127,11 @@ def narrowing(
 
 
 def explored_directions(matrix: Tensor, ridge: float, rank: int) -> Tensor:
-    """B (p, r) with ĝᵀZ⁻¹ĝ ≤ ‖ĝ‖²/λ − ‖Bᵀĝ‖² for Z and whatever it grows to: B = U √(1/λ − 1/μ), its r largest μ.
-
-    Along the r directions U that were explored most the width is exact; elsewhere Z ≽ λI bounds it.
-    """
-    size = len(matrix)
+    """B (p, r) with ĝᵀZ⁻¹ĝ ≤ ‖ĝ‖²/λ − ‖Bᵀĝ‖² for Z and whatever it grows to: B = U √(1/λ − 1/μ), its r largest μ."""
     if not bool(torch.isfinite(matrix.sum())):  # LAPACK need not return from such a matrix
         raise unsound()
-    values, vectors = eigh(matrix.numpy(), subset_by_index=(size - rank, size - 1), check_finite=False)
+    largest = len(matrix) - rank, len(matrix) - 1
+    values, vectors = eigh(matrix.numpy(), subset_by_index=largest, check_finite=False)
     gain = np.sqrt(np.clip(1 / ridge - 1 / values, 0, None))
     return torch.from_numpy(np.ascontiguousarray(vectors * gain))
 
@@ -163,12 +149,12 @@ def diagonal_squares(factors: Factors, diagonal: tuple[Tensor, ...]) -> Tensor:
 
 
 def diagonal_gain(factors: Factors) -> tuple[Tensor, ...]:
-    """Σ_i g_i ⊙ g_i of K samples, as one matrix a layer."""
+    """Σ_i g_i ⊙ g_i of K samples, as one matrix per layer."""
     return tuple((d * d).T @ (a * a) for d, a in zip(factors.deltas, factors.inputs, strict=True))
 
 
 def definite_cholesky(matrix: Tensor, sizes: Tensor | None = None) -> Tensor:
-    """The lower factor, or a StateError that says what to do; never another algorithm in silence.
+    """The lower factor, or a StateError that says what to do.
 
     Sums of squares are known up to the rounding of their diagonal, or of `sizes` (p,) where something was subtracted
     from it. Where that hides a ridge, as 1 beside 1e16, as much is put back: to working precision the same matrix.
@@ -184,12 +170,9 @@ def definite_cholesky(matrix: Tensor, sizes: Tensor | None = None) -> Tensor:
             return factor
     diagonal = torch.diagonal(matrix)
     if not bool(torch.isfinite(diagonal.sum())):
-        raise StateError(
-            "the covariance of what was learned is not finite: expected features and rewards that can be squared; "
-            "scale them, or load a sound save"
-        )
+        raise StateError("the covariance of what was learned is not finite; scale the features, or load a sound save")
     apart = math.sqrt(max(float(diagonal.max() / diagonal.abs().min().clamp(min=1e-300)), 1.0))
     raise StateError(
         f"the covariance of what was learned lost positive definiteness: features differ by a factor of {apart:.0e}; "
-        "scale the features so that their columns are of one size, or begin with a larger ridge"
+        "scale the features to columns of one size, or begin with a larger ridge"
     )

@@ -1,7 +1,7 @@
-"""The arm model: network, history, training and confidence together, scoring arms and learning from them."""
+"""The arm model: a network of expected rewards with its history, training and confidence widths."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -10,28 +10,18 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.core import Feedback, Round, Slate
-from neuclust.kernels import fused
+from neuclust.kernels import fused, jit
 from neuclust.kernels.initial import initial_network, network_shapes
-from neuclust.kernels.network import Factors, augment, gradient_factors, layers, output, scaled
+from neuclust.kernels.network import Factors, Network, augment, forward, gradient_factors, scaled, squared_norms
 from neuclust.kernels.pruning import Bounds
+from neuclust.kernels.training import Parameters, Steps, arm_gradients, arm_objective
 from neuclust.models.arm_scoring import ArmScorer, ArmScores, Choice
-from neuclust.models.arm_training import arm_problem, fusible
 from neuclust.models.confidence import ConfidenceConfig, build_confidence, confidence_shapes, feature_scale
-from neuclust.models.contexts import full_at
-from neuclust.models.encoder import Encoder, EncoderConfig
-from neuclust.models.fitting import TrainingConfig, fit
+from neuclust.models.encoder import Encoder, EncoderConfig, full_at
+from neuclust.models.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.models.history import History
 from neuclust.models.schedules import Progress, ScheduleConfig, exploration
-from neuclust.models.state import (
-    Shape,
-    nested,
-    nested_shapes,
-    numbered,
-    numbered_shapes,
-    take_count,
-    take_numbered,
-    under,
-)
+from neuclust.models.state import Shape, load_saved_state, nested_shapes, numbered_shapes, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.randomness import stream
 
@@ -72,8 +62,60 @@ def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
     yield from nested_shapes("confidence", confidence_shapes(config.confidence, weights))
 
 
+def arm_problem(net: Network, initial: Network, history: History, training: TrainingConfig, seed: int) -> LeastSquares:
+    """L(θ) = Σ w_u (f(x_u; θ) − r̄_u)²/2 + (pull/2)‖θ − θ_0‖² over the distinct contexts of a history."""
+    contexts, target, counts = history.targets()
+    share, pull = training.weights(history.observations, net.weights[-1].shape[1] - net.bias)
+    x, weight = augment(net, contexts), counts * share
+
+    def minibatch(weights: Parameters, index: int) -> Parameters:
+        rng = stream(seed, f"minibatch {index}", history.observations)
+        chosen = torch.from_numpy(rng.integers(history.observations, size=training.batch_size))
+        batch = augment(net, history.contexts.rows[history.seen.rows[chosen]])
+        even = torch.full((len(chosen),), share * history.observations / len(chosen), dtype=batch.dtype)
+        return arm_gradients(replace(net, weights=weights), batch, history.rewards.rows[chosen], even)
+
+    def full_batch(weights: Parameters, _: int) -> Parameters:
+        return arm_gradients(replace(net, weights=weights), x, target, weight)
+
+    anchor = initial.weights if training.anchor == "initial" else None
+    rows = _training_rows(net, history, x) if fusible(net, training) else None
+
+    def loss(weights: Parameters) -> float:
+        if rows is None:
+            return float(arm_objective(replace(net, weights=weights), x, target, weight))
+        means, _ = fused.arm_means_and_norms(net, weights, rows.rows)
+        return 0.5 * float((weight * (means - target) ** 2).sum())
+
+    def curvature(weights: Parameters) -> float:
+        if rows is None:
+            return float((weight * squared_norms(gradient_factors(replace(net, weights=weights), contexts))).sum())
+        return float((weight * fused.arm_means_and_norms(net, weights, rows.rows)[1]).sum())
+
+    def at_once(start: Parameters, step: float) -> Parameters:
+        assert rows is not None
+        return fused.descend_arm(net, start, rows, target, weight, Steps(training.steps, step, pull, anchor))
+
+    gradient, whole = minibatch if training.optimizer == "sgd" else full_batch, None if rows is None else at_once
+    return LeastSquares(gradient, loss, curvature, pull, anchor, fused=whole)
+
+
+def fusible(net: Network, training: TrainingConfig) -> bool:
+    """Whether all steps of a training run as one compiled loop."""
+    wanted = training.engine == "auto" and training.optimizer == "gd" and len(net.weights) == 2
+    return wanted and jit.serves(*net.weights)
+
+
+def _training_rows(net: Network, history: History, x: Tensor) -> fused.SparseRows:
+    """Rewarded contexts (u, in), augmented already; without biases they are kept from round to round."""
+    known = history.sparse_contexts() if not net.bias else None
+    return fused.SparseRows(x if known is None or len(known) != len(x) else known)
+
+
 class ArmModel:
     """f(x; θ) with its upper confidence bonus; `scores` reads, `observe` and `train` learn."""
+
+    saved = ("net", "initial", "rho", "updates", "failures", "confidence", "history")
 
     def __init__(self, config: ArmModelConfig, dim: int, slate_size: int, seed: int) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
@@ -89,26 +131,15 @@ class ArmModel:
         self.updates = 0
         self.failures = 0  # trainings that found no step that helped, ended in NaN or killed every unit
 
-    # --- reading ---------------------------------------------------------------------------------------------
-
     def gamma(self) -> float:
         """γ_{t−1} for the coming round."""
-        training, confidence = self.config.training, self.config.confidence
+        schedule, training, network = self.config.schedule, self.config.training, self.config.network
         step = training.step if training.step is not None else 1e-3  # the paper's, for Eq. 8 alone
-        shrink = self.history.observations if training.loss_norm == "mean" else 1
-        return exploration(
-            self.config.schedule,
-            Progress(
-                t=self.updates,
-                observations=self.history.observations,
-                logdet=self.confidence.logdet if self.config.schedule.kind != "constant" else 0.0,
-                ridge=confidence.ridge,
-                width=self.config.network.width,
-                depth=self.config.network.depth,
-                step=step / max(1, shrink),
-                steps=training.steps,
-            ),
-        )
+        n, ridge = self.history.observations, self.config.confidence.ridge
+        logdet = self.confidence.logdet if schedule.kind != "constant" else 0.0
+        step /= max(1, n if training.loss_norm == "mean" else 1)
+        reached = Progress(n, logdet, ridge, width=network.width, depth=network.depth, step=step, steps=training.steps)
+        return exploration(schedule, reached)
 
     def scores(self, round: Round) -> ArmScores:
         """Means and bonuses of all arms; equal contexts are exactly equal."""
@@ -131,14 +162,11 @@ class ArmModel:
 
     def predict(self, contexts: Tensor) -> Tensor:
         """f of encoded contexts (n, d')."""
-        inputs, _ = layers(self.net, augment(self.net, contexts))
-        return output(self.net, inputs[-1])
+        return forward(self.net, contexts)
 
     def encode(self, round: Round, positions: Tensor) -> Tensor:
         """Encoded contexts of the given arms with all columns, (k, d')."""
         return full_at(self.encoder, round, positions)
-
-    # --- learning --------------------------------------------------------------------------------------------
 
     def observe(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         """Take in one slate: covariance first, at the parameters in force, then the history."""
@@ -189,24 +217,4 @@ class ArmModel:
         self.failures += result.failed + dead
         self.watch.trained(result.failed or dead, self.history.rewards.rows)
 
-    # --- state -----------------------------------------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {
-            **numbered("weight", self.net.weights),
-            **numbered("initial", self.initial.weights),
-            "rho": self.encoder.saved_rho(),
-            "updates": torch.tensor(self.updates),
-            "failures": torch.tensor(self.failures),
-            **nested("confidence", self.confidence.state_dict()),
-            **nested("history", self.history.state_dict()),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        like = self.initial.weights
-        self.net = replace(self.net, weights=take_numbered(state, "weight", like))
-        self.initial = replace(self.net, weights=take_numbered(state, "initial", like))
-        self.encoder.load_rho(state)
-        self.updates, self.failures = take_count(state, "updates"), take_count(state, "failures")
-        self.confidence.load_state_dict(under("confidence", state))
-        self.history.load_state_dict(under("history", state))
+    state_dict, load_state_dict = saved_state, load_saved_state

@@ -1,10 +1,7 @@
-"""Means and bonuses of a round's arms, or upper bounds that become exact for the arms that can still win.
+"""Means and bonuses of a round's arms: one width per distinct context, one small matrix per activation region, or
+bounds that become exact where arms can still win (docs/decisions/0012-selection-cost.md); all give the same slate."""
 
-Three ways give the same slate: one width per distinct context, one small matrix per activation region, and bounds
-(`kernels/pruning.py`); docs/decisions/0012-selection-cost.md says when each is less work.
-"""
-
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,15 +10,15 @@ from torch import Tensor
 
 from neuclust.core import Round
 from neuclust.kernels import jit
-from neuclust.kernels.columns import forward_columns, widths_columns
+from neuclust.kernels import rows as sparse
+from neuclust.kernels.columns import Columns, forward_columns, widths_columns
+from neuclust.kernels.jit import Floats, Integers
 from neuclust.kernels.network import Network, augment, layer_factors, restrict, scaled
-from neuclust.kernels.pruning import SLACK, Bounds, Floats, Integers
+from neuclust.kernels.pruning import SLACK, Bounds
 from neuclust.kernels.regions import find_regions
 from neuclust.kernels.rows import Rows, forward_norms
 from neuclust.models.confidence import DiagonalConfidence, FullConfidence, feature_scale
-from neuclust.models.contexts import distinct
-from neuclust.models.encoder import Encoder
-from neuclust.models.score_cache import ProfileCache
+from neuclust.models.encoder import Encoder, distinct
 
 Confidence = FullConfidence | DiagonalConfidence
 
@@ -51,6 +48,70 @@ class Choice:
     contexts: int
     columns: int
     widths: int  # computed: q per region, one per context, or only those that mattered
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One tensor of profiles, as it was when last seen, and what was computed from it."""
+
+    profiles: Tensor
+    version: int
+    columns: Floats | None = None
+    distinct: tuple[Rows, Integers] | None = None
+    whole: tuple[float, Rows] | None = None  # ρ and distinct profiles / ρ
+
+
+class ProfileCache:
+    """Profiles by column, and distinct ones as sparse rows: cached when the same unchanged tensor is shown again, since
+    profiles of one round only would never be used again. A thread looks its one entry up once, so that others cannot
+    mix theirs into it."""
+
+    def __init__(self) -> None:
+        self._last: _Entry | None = None
+
+    def columns(self, round: Round, rho: float) -> Columns:
+        """z/ρ by active column; CPU, float64."""
+        entry = self._again(round.profiles)
+        active = round.active.numpy()
+        query = np.ones(len(active)) if round.query is None else round.query.numpy()[active].astype(np.float64)
+        if entry is None:
+            own = np.ascontiguousarray(round.profiles.numpy()[:, active].T)
+            return Columns(own, np.arange(len(active)), query, rho)
+        if entry.columns is None:
+            entry.columns = np.ascontiguousarray(round.profiles.numpy().T)
+        return Columns(entry.columns, active, query, rho)
+
+    def contexts(self, round: Round, rho: float) -> tuple[Rows, Integers]:
+        """Distinct z/ρ on the active columns, and every arm's number among them (n,); CPU, float64."""
+        entry = self._again(round.profiles)
+        if entry is None:
+            return sparse.distinct(_masked(sparse.sparse_rows(round.profiles.contiguous().numpy()), round, rho))
+        if entry.distinct is None:
+            entry.distinct = sparse.distinct(sparse.sparse_rows(round.profiles.contiguous().numpy()))
+        profiles, group = entry.distinct
+        if round.query is None:  # nothing masked: distinct profiles stay distinct
+            whole = entry.whole
+            if whole is None or whole[0] != rho:
+                whole = entry.whole = (rho, _masked(profiles, round, rho))
+            return whole[1], group
+        contexts, merged = sparse.distinct(_masked(profiles, round, rho))
+        return contexts, merged[group]
+
+    def _again(self, profiles: Tensor) -> _Entry | None:
+        """The entry of these profiles; None where they are new, or changed since."""
+        version = -1 if profiles.is_inference() else profiles._version  # torch counts no changes in inference mode
+        entry = self._last
+        if entry is not None and entry.profiles is profiles and entry.version == version >= 0:
+            return entry
+        self._last = _Entry(profiles, version)
+        return None
+
+
+def _masked(profiles: Rows, round: Round, rho: float) -> Rows:
+    if round.query is None:
+        return replace(profiles, value=profiles.value / rho)
+    active = round.active
+    return sparse.masked(profiles, active.numpy(), round.query[active].to(torch.float64).numpy(), rho)
 
 
 class ArmScorer:
@@ -99,9 +160,8 @@ class ArmScorer:
         full = self._exact_covariance(net, confidence, round)
         if full is None or not pruning_pays(full, len(round.arm_ids), len(round.active)):
             return None
-        contexts, group = self._cache.contexts(round, self._divisor(round))
-        columns = round.active
-        bounds, self.last_choice = score_bounds(restrict(net, columns), (contexts, group), full, columns, gamma)
+        contexts, columns = self._cache.contexts(round, self._divisor(round)), round.active
+        bounds, self.last_choice = score_bounds(restrict(net, columns), contexts, full, columns, gamma)
         return bounds
 
     def _exact_covariance(self, net: Network, confidence: Confidence, round: Round) -> FullConfidence | None:
@@ -127,10 +187,8 @@ def pruning_pays(confidence: FullConfidence, arms: int, columns: int) -> bool:
 def score_bounds(
     net: Network, distinct_contexts: tuple[Rows, Integers], confidence: FullConfidence, columns: Tensor, gamma: float
 ) -> tuple[Bounds, Choice]:
-    """f and f + γ‖ĝ‖/√λ ≥ v of distinct encoded contexts, for a bias-free one-hidden-layer net on `columns`.
-
-    `distinct_contexts` are the rows and every arm's row (n,). The choice counts the widths as they are computed.
-    """
+    """f and f + γ‖ĝ‖/√λ ≥ v of distinct encoded contexts and every arm's row (n,), for a bias-free net with one hidden
+    layer on `columns`; the choice counts the widths as they are computed."""
     contexts, group = distinct_contexts
     means, norms = forward_norms(contexts, *_layers(net))
     scale = feature_scale(confidence.config, net)

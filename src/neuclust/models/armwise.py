@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from neuclust.models.history import GrowingTable, load_tables
+from neuclust.models.history import GrowingTable, found_among, load_tables
 from neuclust.models.state import check_indices, check_lengths, expect
 
 LONGEST = 1e6  # of a context: I − BᵀB of longer ones is made of rounding
@@ -13,11 +13,8 @@ LONGEST = 1e6  # of a context: I − BᵀB of longer ones is made of rounding
 
 class ArmwiseRidge:
     """A_i = I + X_iᵀX_i and θ_i = A_i⁻¹ X_iᵀ r_i for contexts X_i (n_i, d) of arm i; A_i = I where never played.
-
-    A_i⁻¹ = I − B_iᵀB_i with B_i = L_i⁻¹X_i and L_iL_iᵀ = I + X_iX_iᵀ, the small dual Cholesky factor. A play
-    appends one row A_i⁻¹x/√(1 + xᵀA_i⁻¹x) to B_i, so nothing is ever factored again, and all rows of all arms
-    stand in one table: a query costs one pass over the plays so far, never over d × d matrices.
-    """
+    A_i⁻¹ = I − B_iᵀB_i with B_i = L_i⁻¹X_i, L_iL_iᵀ = I + X_iX_iᵀ. A play appends one row A_i⁻¹x/√(1 + xᵀA_i⁻¹x) to
+    B_i, in one table for all arms: a query costs one pass over the plays so far, never over d × d matrices."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -33,12 +30,7 @@ class ArmwiseRidge:
 
     def played(self, arm_ids: Tensor) -> tuple[Tensor, Tensor]:
         """Positions of `arm_ids` (n,) that have a model of their own, and their slots."""
-        if len(self._ids) == 0:
-            return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
-        known, slots = torch.sort(self._ids.rows)
-        place = torch.searchsorted(known, arm_ids).clamp(max=len(known) - 1)
-        positions = torch.nonzero(known[place] == arm_ids).flatten()
-        return positions, slots[place[positions]]
+        return found_among(self._ids.rows, arm_ids)
 
     def thetas(self, slots: Tensor) -> Tensor:
         """θ of the given slots, (s, d)."""
@@ -83,7 +75,7 @@ class ArmwiseRidge:
         load_tables(self._tables(), state, _check_models)
 
     def _tables(self) -> dict[str, GrowingTable]:
-        return {"ids": self._ids, "thetas": self._thetas, "rows": self._rows, "owner": self._owner}
+        return {name[1:]: value for name, value in vars(self).items() if isinstance(value, GrowingTable)}
 
 
 def _check_models(tables: Mapping[str, Tensor]) -> None:

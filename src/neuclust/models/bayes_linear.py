@@ -1,14 +1,13 @@
-"""Bayesian linear regression: a Gaussian posterior over weights, from features and rewards.
+"""Bayesian linear regression, on given features or on a net's last hidden layer.
 
 w ~ N(0, diag(s)), r = wᵀx + noise of variance σ²; after observations X, r the posterior is N(m, Λ⁻¹) with precision
 Λ = diag(1/s) + XᵀX/σ² and mean m = Λ⁻¹Xᵀr/σ².
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
@@ -17,9 +16,12 @@ from torch import Tensor
 from neuclust.configuration import POSITIVE, checked
 from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
-from neuclust.models.state import expect, take, take_count, take_number
+from neuclust.models.feature_net import FeatureNet
+from neuclust.models.history import History
+from neuclust.models.state import expect, load_saved_state, saved_state, take, take_count, take_number
 
 LARGE = 1e12  # sums of squares from which rounding comes near the prior's share of the precision
+LONGEST = 1e3  # of a net's features: one outlier of a million would leave no digits for all other weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,12 @@ class BayesLinearConfig:
 
     prior_variance: float = 0.1
     noise_variance: float = 0.2
+
+
+def shortened(z: Tensor, longest: float) -> Tensor:
+    """Rows longer than `longest` scaled to that length."""
+    lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
+    return torch.where(lengths > longest, z * (longest / lengths.clamp(min=longest)), z)
 
 
 def with_constant(features: Tensor) -> Tensor:
@@ -46,14 +54,14 @@ class SufficientStatistics:
     count: int
 
     @classmethod
-    def none(cls, size: int) -> SufficientStatistics:
+    def none(cls, size: int) -> Self:
         """Of no observation of `size` features."""
         return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0.0, 0)
 
-    def plus(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> SufficientStatistics:
+    def plus(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> Self:
         """With features (u, p) added, each observed counts (u,) times with rewards that add up to sums (u,)."""
         gram, moment = self.gram + (features.T * counts) @ features, self.moment + features.T @ sums
-        return SufficientStatistics(gram, moment, self.energy + energy, self.count + round(float(counts.sum())))
+        return type(self)(gram, moment, self.energy + energy, self.count + round(float(counts.sum())))
 
     def precision(self, prior: Tensor, noise_variance: float) -> Tensor:
         """Λ for prior variances (p,), (p, p)."""
@@ -67,10 +75,7 @@ class SufficientStatistics:
 
 
 class BayesLinear:
-    """The posterior N(m, Λ⁻¹); `observe` adds data, `rebuild` starts over, everything else reads.
-
-    `prior` holds the weights' variances s, (p,), one per weight, so that blocks of features may differ.
-    """
+    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over."""
 
     def __init__(self, prior: Tensor, noise_variance: float) -> None:
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
@@ -82,10 +87,8 @@ class BayesLinear:
         self._accept(self.data.plus(features, rewards, torch.ones_like(rewards), float(rewards @ rewards)))
 
     def rebuild(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:
-        """Start over from distinct features (u, p), each observed counts (u,) times with rewards of sums (u,) in all.
-
-        energy = Σr² over all observations; only `log_evidence` needs it.
-        """
+        """Start over from distinct features (u, p), each observed counts (u,) times with rewards of sums (u,) in all;
+        energy = Σr²."""
         self._accept(SufficientStatistics.none(len(self.prior)).plus(features, sums, counts, energy))
 
     def reweight(self, prior: Tensor, noise_variance: float) -> None:
@@ -156,6 +159,32 @@ class BayesLinear:
         gram, moment = take(state, "gram", self.data.gram), take(state, "moment", self.data.moment)
         prior, noise = take(state, "prior", self.prior), take_number(state, "noise")
         expect(noise > 0 and bool((prior > 0).all()), "noise and prior above 0", "0 or less")
-        data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
+        self.data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
         self.reweight(prior, noise)
-        self.data = data
+
+
+class NetRegression:
+    """The posterior N(m, Λ⁻¹) of rewards as a linear function of x = [1, φ(z; θ)] (Riquelme, Tucker and Snoek, 2018).
+    Between trainings of θ new observations are added; a training changes the features of all, and it is rebuilt."""
+
+    saved = ("net", "posterior")
+
+    def __init__(self, net: FeatureNet, config: BayesLinearConfig) -> None:
+        self.net = net
+        prior = torch.full((net.config.width + 1,), config.prior_variance, dtype=torch.float64)
+        self.posterior = BayesLinear(prior, config.noise_variance)
+
+    def features(self, inputs: Tensor, columns: Tensor | None = None) -> Tensor:
+        """[1, φ] of encoded contexts, φ of length at most 1,000: (n, d') -> (n, m + 1)."""
+        return with_constant(shortened(self.net.features(inputs, columns), LONGEST))
+
+    def learn(self, history: History, rows: Tensor, rewards: Tensor, t: int) -> None:
+        """Learn rewards (k,) of the history's rows (k,), which holds them already, at the t-th update."""
+        if self.net.train(history, t):
+            contexts, means, counts = history.targets()
+            energy = float(history.rewards.rows @ history.rewards.rows)
+            self.posterior.rebuild(self.features(contexts), means * counts, counts, energy)
+        elif len(rewards):
+            self.posterior.observe(self.features(history.contexts.rows[rows]), rewards)
+
+    state_dict, load_state_dict = saved_state, load_saved_state

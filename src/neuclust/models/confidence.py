@@ -1,8 +1,4 @@
-"""Widths √(ĝᵀZ⁻¹ĝ) from the gradient covariance Z = λI + Σ ĝĝᵀ, in interchangeable forms.
-
-`full` is exact (`models.covariance`), through activation regions where that is less work. `diagonal` and `last-layer`
-are the usual approximations, by name.
-"""
+"""Widths √(ĝᵀZ⁻¹ĝ) from the gradient covariance Z = λI + Σ ĝĝᵀ: exact, or by its diagonal or last layer alone."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +23,9 @@ _BUDGET = 1 << 24  # numbers in one intermediate block: 128 MB of float64
 @checked(ridge=POSITIVE, refresh=AT_LEAST_ONE)
 class ConfidenceConfig:
     """Which covariance, in which form; `per_width` divides gradients by √m as the paper does.
-
-    `solver` auto takes the primal up to 2,048 parameters and the dual above; `regions` auto uses them when
-    fewer gradients have to be formed than there are distinct contexts; `pruning` leaves out widths that cannot matter
-    (kernels/pruning.py), auto where that is less work (docs/decisions/0012-selection-cost.md). Results are the same.
-    """
+    Results are the same for every `solver` (auto: primal up to 2,048 parameters, dual above), `regions` (auto: where
+    fewer gradients are formed than there are distinct contexts) and `pruning` of widths that cannot matter
+    (kernels/pruning.py; auto: where that is less work, docs/decisions/0012-selection-cost.md)."""
 
     form: Literal["full", "diagonal", "last-layer"] = "full"
     solver: Literal["auto", "primal", "dual"] = "auto"
@@ -79,16 +73,13 @@ class FullConfidence:
         return not self._last_only and (self.config.regions == "always" or few)
 
     def narrow(self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False) -> tuple[Tensor, Tensor]:
-        """w of k gradients ĝ, or an upper bound below `cutoff` (k,), and which are exact: (k,), (k,) bool.
-
-        With `early` bounds may be all there is, from a part of the past.
-        """
+        """w of k gradients ĝ, or an upper bound below `cutoff` (k,) (`early`: any upper bound), and which are exact."""
         floor = torch.where(cutoff > 0, cutoff**2, -torch.inf)
         squares, exact = self._covariance.narrow(factors, columns, floor, early)
         return squares.clamp(min=0).sqrt(), exact
 
     def work(self, columns: int) -> float:
-        """Multiplications one exact width takes on so many input columns."""
+        """Multiplications per exact width on so many input columns."""
         return self._covariance.work(columns)
 
     def observe(self, factors: Factors) -> None:
@@ -106,20 +97,15 @@ class FullConfidence:
         q, scale = x.shape[1], feature_scale(self.config, net)
         gates = tuple((z > 0).to(z.dtype) for z in layers(net, x)[1])
         chunk = max(1, _BUDGET // max(1, q * self._covariance.cost(q)))
-        blocks = [
-            self._covariance.forms(scaled(region_basis(net, tuple(g[i : i + chunk] for g in gates), q), scale), columns)
-            for i in range(0, len(gates[0]), chunk)
-        ]
-        return torch.cat(blocks)
+        starts = range(0, len(gates[0]), chunk)
+        bases = (region_basis(net, tuple(gate[i : i + chunk] for gate in gates), q) for i in starts)
+        return torch.cat([self._covariance.forms(scaled(basis, scale), columns) for basis in bases])
 
     def _direct(self, factors: Factors, columns: Tensor) -> Tensor:
-        rows = len(factors.deltas[0])
         chunk = max(1, _BUDGET // max(1, self._covariance.cost(len(columns))))
-        blocks = [
-            self._covariance.forms(one_by_one(factors[slice(start, start + chunk)]), columns).flatten()
-            for start in range(0, rows, chunk)
-        ]
-        return torch.cat(blocks).clamp(min=0).sqrt()
+        parts = (factors[slice(i, i + chunk)] for i in range(0, len(factors.deltas[0]), chunk))
+        squares = [self._covariance.forms(one_by_one(part), columns).flatten() for part in parts]
+        return torch.cat(squares).clamp(min=0).sqrt()
 
 
 class DiagonalConfidence:
@@ -145,10 +131,7 @@ class DiagonalConfidence:
     def observe(self, factors: Factors) -> None:
         gains = widths.diagonal_gain(factors)
         if not all(bool(torch.isfinite(gain).all()) for gain in gains):  # would never be finite again
-            raise StateError(
-                "the covariance of what was learned would not be finite: expected gradients that can be squared; scale "
-                "the features"
-            )
+            raise StateError("the covariance would not be finite: expected smaller gradients; scale the features")
         self.diagonal = tuple(u + gain for u, gain in zip(self.diagonal, gains, strict=True))
 
     def state_dict(self) -> dict[str, Tensor]:

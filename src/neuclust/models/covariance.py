@@ -1,8 +1,5 @@
-"""The full gradient covariance Z = λI + Σ ĝĝᵀ in two exact forms.
-
-`primal` keeps Z and Z⁻¹ (p × p, Woodbury), `dual` keeps the history's gradients as factors and an incremental Cholesky
-factor of λI + ĜĜᵀ.
-"""
+"""The gradient covariance Z = λI + Σ ĝĝᵀ in two exact forms: `primal`, Z and Z⁻¹ (p × p, Woodbury), and `dual`, all
+gradients as factors with an incremental Cholesky factor of λI + ĜĜᵀ."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +9,7 @@ from torch import Tensor
 
 from neuclust.kernels import widths
 from neuclust.kernels.network import Factors, flatten, gram, squared_norms
-from neuclust.models.state import expect, take, take_count, take_number, take_numbered, take_rows
+from neuclust.models.state import expect, numbered, take, take_count, take_number, take_numbered, take_rows
 
 SMALL = 128  # parameters below which exact widths are cheap enough
 FEW = 8  # updates below which there is hardly anything explored
@@ -22,19 +19,15 @@ BOUND_SLACK = 1e-12  # relative to ‖ĝ‖²/λ: a bound must not fall below wh
 class PrimalCovariance:
     """Z and Z⁻¹ as (p, p) matrices; K new gradients cost O(K p²)."""
 
-    def __init__(
-        self, size: int, first_layer: tuple[int, int], ridge: float, refresh: int, bounded: bool = True
-    ) -> None:
-        """`bounded`: whether bounds (`narrow`) will be needed."""
-        self._first, self._refresh = first_layer, refresh
+    def __init__(self, size: int, first: tuple[int, int], ridge: float, refresh: int, bounded: bool = True) -> None:
+        """`first` is the shape of W_0; `bounded`: whether bounds (`narrow`) will be needed."""
+        self._first, self._refresh, self._size, self._ridge = first, refresh, size, ridge
         self._bounded = bounded and size >= SMALL
-        self._size = size
-        self._ridge = ridge
         self._matrix = torch.eye(size, dtype=torch.float64) * ridge
         self._inverse = torch.eye(size, dtype=torch.float64) / ridge
         self._updates = 0
-        # Z as it was after so many updates, of which `explored` is made when first needed. Which widths are computed
-        # together, and so their last digits, must follow from what was learned, not from when it was scored or loaded
+        # number of updates and Z after them: which widths are computed together, and so their last digits, must follow
+        # from what was learned, not from when it was scored or loaded
         self._earlier: tuple[int, Tensor] | None = None
         self._explored: Tensor | None = None  # `widths.explored_directions` of the earlier Z
         self.logdet = 0.0
@@ -47,7 +40,7 @@ class PrimalCovariance:
         return widths.primal_forms(inverse, flatten(factors))
 
     def cost(self, columns: int) -> int:
-        """Numbers one query needs in flight."""
+        """Numbers held per query."""
         return self._size - (self._first[1] - columns) * self._first[0]
 
     def narrow(self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False) -> tuple[Tensor, Tensor]:
@@ -103,12 +96,11 @@ class PrimalCovariance:
         self._look_back()
 
     def state_dict(self) -> dict[str, Tensor]:
-        logdet = torch.tensor(self.logdet, dtype=torch.float64)
-        updates = torch.tensor(self._updates)
-        matrices = {"matrix": self._matrix.clone(), "inverse": self._inverse.clone()}
+        state = {"matrix": self._matrix.clone(), "inverse": self._inverse.clone()}
         if self._earlier is not None:
-            matrices |= {"earlier": self._earlier[1].clone(), "earlier_updates": torch.tensor(self._earlier[0])}
-        return {**matrices, "logdet": logdet, "updates": updates}
+            state |= {"earlier": self._earlier[1].clone(), "earlier_updates": torch.tensor(self._earlier[0])}
+        logdet = torch.tensor(self.logdet, dtype=torch.float64)
+        return state | {"logdet": logdet, "updates": torch.tensor(self._updates)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         matrix, inverse = take(state, "matrix", self._matrix), take(state, "inverse", self._inverse)
@@ -149,14 +141,12 @@ class DualCovariance:
 
     def forms(self, factors: Factors, columns: Tensor) -> Tensor:
         """(κ − k(λI + ĜĜᵀ)⁻¹kᵀ)/λ of groups of gradients on the given input columns: (R, q, q)."""
-        past = self._past_on(factors, columns)
-        used = self._factor[: self._count, : self._count]
+        past, used = self._past_on(factors, columns), self._factor[: self._count, : self._count]
         return widths.dual_forms(used, gram(factors, past), gram(factors, factors), self._ridge)
 
     def narrow(self, factors: Factors, columns: Tensor, cutoff: Tensor, early: bool = False) -> tuple[Tensor, Tensor]:
         """w² of k gradients, or a bound below `cutoff` (k,), and which of them are exact: (k,), (k,) bool."""
-        past = self._past_on(factors, columns)
-        used = self._factor[: self._count, : self._count]
+        past, used = self._past_on(factors, columns), self._factor[: self._count, : self._count]
 
         def cross(alive: Tensor, rows: slice) -> Tensor:
             return gram(past[rows], factors[alive])
@@ -169,7 +159,7 @@ class DualCovariance:
         return 0.5 * self._count**2 + self._count * (columns + factors)
 
     def cost(self, columns: int) -> int:
-        """Numbers one query needs in flight."""
+        """Numbers held per query."""
         return max(self._count, columns)
 
     def observe(self, factors: Factors) -> None:
@@ -189,12 +179,11 @@ class DualCovariance:
 
     def state_dict(self) -> dict[str, Tensor]:
         # with its spare room: libraries may sum in another order when a matrix lies differently in memory
-        state = {"factor": self._factor.clone(), "count": torch.tensor(self._count)}
+        state = {"factor": self._factor, "count": torch.tensor(self._count)}
         if self._history is not None:
             past = self._history[: self._count]
-            state |= {f"input.{i}": a.clone() for i, a in enumerate(past.inputs)}
-            state |= {f"delta.{i}": d.clone() for i, d in enumerate(past.deltas)}
-        return state
+            state |= numbered("input", past.inputs) | numbered("delta", past.deltas)
+        return {name: tensor.clone() for name, tensor in state.items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         room = len(state["factor"]) if "factor" in state and state["factor"].ndim else 0

@@ -1,4 +1,4 @@
-"""From a masked context z = x ⊙ a to what the network reads."""
+"""From a round's masked contexts z = x ⊙ a to what models read: encoded at the encoder's scale, equal ones once."""
 
 import math
 from collections.abc import Mapping
@@ -8,35 +8,27 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import check_entries
+from neuclust.configuration import POSITIVE, checked
 from neuclust.core import Round
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import DataError
+from neuclust.kernels.regions import group_rows
 from neuclust.models.state import take_scale
 
 
 @dataclass(frozen=True, slots=True)
+@checked(rho=POSITIVE)
 class EncoderConfig:
     """`raw` z; `scale` z/ρ; `unit` z/‖z‖; `lift` [z/ρ, √(1 − ‖z‖²/ρ²)]; `duplicate` adds [φ, φ]/√2.
-
-    rho None takes ρ from the first round that tells it, largest profile norm × largest |query entry|, so that ‖z‖ ≤ ρ:
-    the unit ball of the paper's Assumption 4 without losing the magnitude that row-wise normalising would destroy.
-    """
+    rho None: ρ = largest profile norm × largest |query entry| of the first round where that is not 0, so that ‖z‖ ≤ ρ
+    (the paper's Assumption 4) and magnitudes stay."""
 
     kind: Literal["raw", "scale", "unit", "lift"] = "scale"
     rho: float | None = 5.0
     duplicate: bool = False
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if self.rho is not None and not self.rho > 0:
-            raise ConfigError(f"encoder.rho: expected a positive number or none (automatic), got {self.rho}")
-
 
 class Encoder:
-    """Encodes contexts given on their active columns; never builds the columns that are zero anyway.
-
-    Owns ρ: read from each round until `settle` fixes it for good, by the first round that tells it.
-    """
+    """Encodes contexts given on their active columns; owns ρ, computed from each round until `settle` fixes it."""
 
     def __init__(self, config: EncoderConfig, dim: int, even: bool) -> None:
         self.config = config
@@ -45,7 +37,7 @@ class Encoder:
             self.half += self.half % 2  # a zero column, for initialisations that halve the input
         self.dim = self.half * (2 if config.duplicate else 1)
         self._lifted = dim
-        self.rho: float | None = None  # settled by the first update that tells it
+        self.rho: float | None = None  # None: not settled yet
 
     def scale_of(self, round: Round) -> float:
         """ρ: settled, from the configuration, or as a bound on the norm of contexts like this round's."""
@@ -57,16 +49,13 @@ class Encoder:
         return bound if bound > 0 else 1.0
 
     def settle(self, round: Round) -> None:
-        """Fix ρ for good, if this round tells it: one without profiles or without a query other than 0 does not."""
-        if self.rho is None and self._told_by(round):
+        """Fix ρ for good, unless it is automatic and the round's profiles or its query are 0."""
+        asked = round.query is None or bool(round.query.any())
+        if self.rho is None and (self.config.rho is not None or (asked and bool(round.profiles.any()))):
             self.rho = self.scale_of(round)
 
-    def _told_by(self, round: Round) -> bool:
-        asked = round.query is None or bool(round.query.any())
-        return self.config.rho is not None or (asked and bool(round.profiles.any()))
-
     def saved_rho(self) -> Tensor:
-        """ρ as a state keeps it: NaN while nothing has told it."""
+        """ρ as a state keeps it: NaN while it is not settled."""
         return torch.tensor(math.nan if self.rho is None else self.rho, dtype=torch.float64)
 
     def load_rho(self, state: Mapping[str, Tensor]) -> None:
@@ -98,25 +87,33 @@ class Encoder:
         x = z / rho
         rest = 1 - (x * x).sum(1, keepdim=True)
         if float(rest.min()) < -1e-9:
-            raise DataError(
-                f"encoder 'lift': expected contexts of norm at most encoder.rho = {rho:g}, got "
-                f"{rho * math.sqrt(1 - float(rest.min())):g}; raise encoder.rho"
-            )
+            norm = rho * math.sqrt(1 - float(rest.min()))
+            raise DataError(f"encoder 'lift': expected norms of at most encoder.rho = {rho:g}, got {norm:g}; raise it")
         return torch.cat([x, rest.clamp(min=0).sqrt()], 1), torch.cat([active, active.new_tensor([self._lifted])])
 
 
-def active_contexts(round: Round) -> Tensor:
-    """z = x ⊙ a on the round's active columns only, (n, q)."""
-    if round.query is None:
-        return round.profiles
-    active = round.active
-    return round.profiles[:, active] * round.query[active]
-
-
-def contexts_at(round: Round, positions: Tensor) -> Tensor:
-    """z = x ⊙ a of the given arms only, on the round's active columns: (k,) -> (k, q)."""
-    profiles = round.profiles[positions]
+def active_contexts(round: Round, positions: Tensor | None = None) -> Tensor:
+    """z = x ⊙ a on the round's active columns, of all arms (n, q) or of those at `positions` (k,): (k, q)."""
+    profiles = round.profiles if positions is None else round.profiles[positions]
     if round.query is None:
         return profiles
     active = round.active
     return profiles[:, active] * round.query[active]
+
+
+def distinct(encoder: Encoder, round: Round) -> tuple[Tensor, Tensor, Tensor]:
+    """Distinct contexts encoded (u, q'), the numbers of their columns (q',) and the row of every arm (n,).
+    Equal contexts are computed once, so that their scores are exactly equal and ties stay ties."""
+    contexts = active_contexts(round)
+    first, group = group_rows(contexts)
+    return (*encoder.encode(contexts[first], round.active, encoder.scale_of(round)), group)
+
+
+def encoded(encoder: Encoder, round: Round, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Encoded contexts (k, q') of all arms or of those at `positions` (k,), and the numbers of their columns (q',)."""
+    return encoder.encode(active_contexts(round, positions), round.active, encoder.scale_of(round))
+
+
+def full_at(encoder: Encoder, round: Round, positions: Tensor) -> Tensor:
+    """Encoded contexts of the arms at `positions` with all columns, (k, d')."""
+    return encoder.full(active_contexts(round, positions), round.active, encoder.scale_of(round))

@@ -1,11 +1,9 @@
 """A small ReLU net trained by Adam at intervals, whose last hidden layer serves as features of a context."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -18,10 +16,9 @@ from neuclust.kernels.adam import Floats, adam
 from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Network, augment, layers, output, restrict
 from neuclust.kernels.training import finite, lifeless
-from neuclust.models.contexts import distinct, encoded_at
-from neuclust.models.encoder import Encoder, EncoderConfig
+from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded
 from neuclust.models.history import History
-from neuclust.models.state import Shape, numbered, numbered_shapes, take_count, take_numbered
+from neuclust.models.state import Shape, load_saved_state, numbered_shapes, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.randomness import stream
 
@@ -29,11 +26,8 @@ from neuclust.randomness import stream
 @dataclass(frozen=True, slots=True)
 @checked()
 class NetInputConfig:
-    """What the net reads of a context z: [φ(z), Σa, constant].
-
-    Σa is the mean of z's non-zero entries where the round has a query (a = z/‖z‖₀), the sum of z otherwise: what
-    every feature shares, which a net would have to find out. `constant` 0 leaves the constant away.
-    """
+    """What the net reads of a context z: [φ(z), Σa, constant], without the constant where it is 0.
+    Σa is the mean of z's non-zero entries where the round has a query (a = z/‖z‖₀), the sum of z otherwise."""
 
     encoder: EncoderConfig = field(default_factory=lambda: EncoderConfig("raw"))
     pooled: bool = True
@@ -46,11 +40,9 @@ class NetInputConfig:
     steps=NON_NEGATIVE, batch_size=AT_LEAST_ONE, decay=NON_NEGATIVE, dropout=(0, BELOW_ONE),
 )  # fmt: skip
 class AdamConfig:
-    """`steps` steps of Adam on minibatches of `batch_size` observations; None is the whole history every step.
-
-    Loss: mean squared error + decay ‖θ‖². `dropout` leaves each last hidden unit out with this chance, one mask per
-    step. start `warm` goes on from the weights in force, `restart` from the initial ones; moments are fresh.
-    """
+    """`steps` steps of Adam on minibatches of `batch_size` observations (None: all) of mean squared error + decay ‖θ‖².
+    `dropout` leaves each last hidden unit out with this chance, one mask per step. start `warm` continues from the
+    present weights, `restart` from the initial ones; moments are fresh."""
 
     rate: float = 3e-3
     steps: int = 200
@@ -72,7 +64,7 @@ class RetrainConfig:
     every: int = 10
 
     @classmethod
-    def always(cls, every: int) -> RetrainConfig:
+    def always(cls, every: int) -> Self:
         """The same distance throughout."""
         return cls(first_until=0, then_until=0, every=every)
 
@@ -104,10 +96,7 @@ def fit_network(
     net: Network, data: tuple[Tensor, Tensor, Tensor], config: AdamConfig, rng: np.random.Generator, head: bool = True
 ) -> Network:
     """`net` after training on data = (x, target, counts): rows x (u, d') seen counts (u,) times with mean target (u,).
-
-    A minibatch draws observations, that is rows in proportion to their counts; without one every step sees all.
-    Training that ends in NaN gives `net` itself back.
-    """
+    A minibatch draws rows in proportion to their counts. Training that ends in NaN returns `net` itself."""
     x, target, counts = data
     rows, y = augment(net, x).numpy().astype(np.float32), target.numpy().astype(np.float32)
     masks = dropout_masks(config.dropout, config.steps, net.weights[-1].shape[1] - net.bias, rng)
@@ -144,8 +133,7 @@ class NetInputs:
     def __init__(self, config: NetInputConfig, dim: int) -> None:
         self.config = config
         self.encoder = Encoder(config.encoder, dim, even=False)
-        self.extra = int(config.pooled) + int(config.constant != 0)
-        self.dim = self.encoder.dim + self.extra
+        self.dim = self.encoder.dim + int(config.pooled) + int(config.constant != 0)
 
     def distinct(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
         """Distinct contexts encoded (u, q'), the numbers of their columns (q',), every arm's row (n,)."""
@@ -154,7 +142,7 @@ class NetInputs:
 
     def at(self, round: Round, positions: Tensor) -> Tensor:
         """The given arms' contexts with all columns, (k, d')."""
-        x, columns = self._extended(round, *encoded_at(self.encoder, round, positions))
+        x, columns = self._extended(round, *encoded(self.encoder, round, positions))
         out = x.new_zeros(len(x), self.dim)
         out[:, columns] = x
         return out
@@ -183,11 +171,14 @@ def net_shapes(config: FeatureNetConfig, dim: int) -> Iterator[tuple[str, Shape]
 
 
 class FeatureNet:
-    """φ(x; w), the last hidden layer, and f = W_L φ; `train` fits both to a history when it is time to."""
+    """φ(x; w), the last hidden layer, and f = W_L φ; `train` fits both to a history when it is due."""
+
+    saved = ("net", "initial", "rho", "failures")
 
     def __init__(self, config: FeatureNetConfig, dim: int, seed: int, purpose: str = "feature net") -> None:
         self.config, self.seed, self.purpose = config, seed, purpose
         self.inputs = NetInputs(config.input, dim)
+        self.encoder = self.inputs.encoder
         rng = stream(seed, purpose)
         self.initial = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
         self.net = self.initial
@@ -218,7 +209,7 @@ class FeatureNet:
     def remember(self, history: History, round: Round, positions: Tensor, rewards: Tensor) -> list[int]:
         """Append the slate's contexts to the history with the rewards that were seen; their rows, in slate order."""
         contexts = self.inputs.at(round, positions)
-        self.inputs.encoder.settle(round)
+        self.encoder.settle(round)
         self.watch.see(rewards)
         rows = [history.row(context) for context in contexts]
         for row, reward in zip(rows, rewards.tolist(), strict=True):
@@ -227,10 +218,8 @@ class FeatureNet:
         return rows
 
     def train(self, history: History, t: int, head: Tensor | None = None) -> bool:
-        """Fit to all rewards seen if it is time to after the t-th update; says whether it did.
-
-        Given a `head` (m,), that is the output layer, and only what lies below is trained.
-        """
+        """Fit to all rewards observed if due after the t-th update; returns whether it was.
+        A `head` (m,) is used as the output layer, and only the layers below are trained."""
         if not self.config.retrain.due(t) or history.observations == 0 or self.config.adam.steps == 0:
             return False
         start = self.initial if self.config.adam.start == "restart" else self.net
@@ -239,29 +228,18 @@ class FeatureNet:
         rng = stream(self.seed, f"{self.purpose} training", t)
         data = x, target, _ = history.targets()
         self.net = fit_network(start, data, self.config.adam, rng, head=head is None)
-        failed = self.net is start
-        self.failures += failed
-        if lifeless(self.net, x, target):
-            failed = True
+        failed, dead = self.net is start, lifeless(self.net, x, target)
+        self.failures += failed + dead
+        if dead:
             self._restart(data, t)
-        self.watch.trained(failed, history.rewards.rows)
+        self.watch.trained(failed or dead, history.rewards.rows)
         return True
 
     def _restart(self, data: tuple[Tensor, Tensor, Tensor], t: int) -> None:
         """Another draw of initial weights, trained at once; untrained where training kills it too."""
-        self.failures += 1
         config, rng = self.config, stream(self.seed, f"{self.purpose} again", t)
         fresh = initial_network(config.init, self.inputs.dim, config.width, config.depth, 1.0, rng)
         trained = fit_network(fresh, data, config.adam, rng)
         self.net = fresh if lifeless(trained, *data[:2]) else trained
 
-    def state_dict(self) -> dict[str, Tensor]:
-        nets = numbered("weight", self.net.weights) | numbered("initial", self.initial.weights)
-        return {**nets, "rho": self.inputs.encoder.saved_rho(), "failures": torch.tensor(self.failures)}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        like = self.initial.weights
-        weights, initial = take_numbered(state, "weight", like), take_numbered(state, "initial", like)
-        self.net, self.initial = replace(self.net, weights=weights), replace(self.net, weights=initial)
-        self.inputs.encoder.load_rho(state)
-        self.failures = take_count(state, "failures")
+    state_dict, load_state_dict = saved_state, load_saved_state

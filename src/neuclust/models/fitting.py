@@ -6,34 +6,24 @@ from typing import Literal
 
 from torch import Tensor
 
-from neuclust.configuration import check_entries
-from neuclust.errors import ConfigError
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
+from neuclust.kernels import training
 from neuclust.kernels.network import Network
-from neuclust.kernels.training import (
-    Descent,
-    Gradient,
-    Number,
-    Parameters,
-    Projection,
-    Steps,
-    automatic_step,
-    descend,
-    finite,
-    guarded,
-    lifeless,
-    pull_energy,
-)
+from neuclust.kernels.training import Descent, Gradient, Number, Parameters, Projection, Steps
 
 
 @dataclass(frozen=True, slots=True)
+@checked(
+    steps=NON_NEGATIVE, train_every=AT_LEAST_ONE, batch_size=AT_LEAST_ONE, step=POSITIVE, step_share=POSITIVE,
+    loss_factor=POSITIVE, ridge=NON_NEGATIVE,
+)  # fmt: skip
 class TrainingConfig:
     """How a network is fitted after a round to its n observations.
 
-    Objective for loss_norm `mean`: (factor·½Σ(f − r)² + (pull/2)‖θ − anchor‖²)/n; for `sum` without the 1/n.
-    pull = ridge × the width (`pull_by_width`, the paper's mλ), × n with `pull_inside_sum`, as its slate loss is
-    printed. `step` None is automatic: `step_share` over a bound on the curvature. With `guard`, steps that
-    would end above the starting objective are halved; with `revive` too, a network without a live unit, whose
-    gradient is 0 from then on, restarts from θ_0.
+    Objective for loss_norm `mean`: (factor·½Σ(f − r)² + (pull/2)‖θ − anchor‖²)/n; for `sum` without the 1/n. pull =
+    ridge × the width (`pull_by_width`, the paper's mλ), × n with `pull_inside_sum`, as its slate loss is printed.
+    `step` None is `step_share` over a bound on the curvature. With `guard`, steps that would end above the starting
+    objective are halved; with `revive` too, a network without a live unit, whose gradient is 0, restarts from θ_0.
     """
 
     steps: int = 40
@@ -55,22 +45,6 @@ class TrainingConfig:
     train_until: int | None = None
     engine: Literal["auto", "library"] = "auto"  # auto: one compiled loop where it serves (kernels/fused.py)
 
-    def __post_init__(self) -> None:
-        check_entries(self)
-        if self.steps < 0 or self.train_every < 1 or self.batch_size < 1:
-            raise ConfigError(
-                "training: expected steps >= 0, train_every >= 1 and batch_size >= 1, got "
-                f"{self.steps}, {self.train_every} and {self.batch_size}"
-            )
-        if self.step is not None and not self.step > 0:
-            raise ConfigError(f"training.step: expected a positive number or none (automatic), got {self.step}")
-        if not (self.step_share > 0 and self.loss_factor > 0):
-            raise ConfigError(
-                f"training: expected step_share and loss_factor above 0, got {self.step_share} and {self.loss_factor}"
-            )
-        if not self.ridge >= 0:
-            raise ConfigError(f"training.ridge: expected a number of at least 0, got {self.ridge}")
-
     def due(self, t: int) -> bool:
         """Whether to train after the t-th update."""
         return t % self.train_every == 0 and (self.train_until is None or t <= self.train_until)
@@ -82,11 +56,8 @@ class TrainingConfig:
         return self.loss_factor * share, pull * share
 
     def restarts(self, net: Network, contexts: Tensor, target: Tensor) -> bool:
-        """Whether a network trained on distinct contexts (u, d') and mean rewards (u,) has to restart from θ_0.
-
-        Unguarded training is as published, with lifeless networks.
-        """
-        return self.guard and self.revive and lifeless(net, contexts, target)
+        """Whether a network trained on distinct contexts (u, d') and mean rewards (u,) has to restart from θ_0."""
+        return self.guard and self.revive and training.lifeless(net, contexts, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +77,19 @@ def fit(problem: LeastSquares, start: Parameters, config: TrainingConfig) -> Des
     """J steps from `start`, guarded or as they come."""
     step = config.step
     if step is None:
-        step = automatic_step(config.step_share, problem.curvature(start), problem.pull)
+        step = training.automatic_step(config.step_share, problem.curvature(start), problem.pull)
 
     def attempt(size: float) -> Parameters:
         if problem.fused is not None and config.engine == "auto":
             return problem.fused(start, size)
         steps = Steps(config.steps, size, problem.pull, problem.anchor)
-        return descend(start, problem.gradient, steps, problem.project)
+        return training.descend(start, problem.gradient, steps, problem.project)
 
-    if not config.guard:
-        parameters = attempt(step)
-        failed = not finite(parameters)  # NaN weights cannot be scored or trained again: the last finite ones are kept
-        return Descent(start if failed else parameters, step, 0, failed)
-    return guarded(start, attempt, lambda p: problem.loss(p) + pull_energy(p, problem.anchor, problem.pull), step)
+    def objective(parameters: Parameters) -> float:
+        return problem.loss(parameters) + training.pull_energy(parameters, problem.anchor, problem.pull)
+
+    if config.guard:
+        return training.guarded(start, attempt, objective, step)
+    parameters = attempt(step)
+    failed = not training.finite(parameters)  # NaN weights cannot be scored or trained again: keep the last finite ones
+    return Descent(start if failed else parameters, step, 0, failed)

@@ -1,8 +1,4 @@
-"""What was played and what came back, with equal contexts kept once.
-
-Training sees a context played n times with mean reward r̄ as one row of weight n: the same objective, far
-fewer rows, since a good policy plays the same arms again and again.
-"""
+"""What was played and observed; a context played n times with mean reward r̄ is one training row of weight n."""
 
 from collections.abc import Callable, Mapping
 
@@ -45,17 +41,25 @@ class GrowingTable:
         self._count = len(rows)
 
 
-def load_tables(
-    tables: Mapping[str, GrowingTable],
-    state: Mapping[str, Tensor],
-    check: Callable[[Mapping[str, Tensor]], None],
-    nan: str = "",
-) -> None:
+Check = Callable[[Mapping[str, Tensor]], None]
+
+
+def load_tables(tables: Mapping[str, GrowingTable], state: Mapping[str, Tensor], check: Check, nan: str = "") -> None:
     """Fill tables with the rows saved under their names, checked together; the one called `nan` may hold NaN."""
     found = {name: table.taken(state, name, nan=name == nan) for name, table in tables.items()}
     check(found)
     for name, table in tables.items():
         table.load(found[name])
+
+
+def found_among(ids: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    """Positions of `wanted` (n,) that are among the distinct ids (m,), and where those stand: (k,), (k,)."""
+    if len(ids) == 0:
+        return ids, ids
+    ascending, places = torch.sort(ids)
+    place = torch.searchsorted(ascending, wanted).clamp(max=len(ids) - 1)
+    positions = torch.nonzero(ascending[place] == wanted).flatten()
+    return positions, places[place[positions]]
 
 
 class History:
@@ -150,13 +154,9 @@ class History:
 
 def _check_tables(tables: Mapping[str, Tensor]) -> None:
     """Refuse tables that cannot have grown together."""
-    for names in (
-        ("contexts", "counts", "sums"),
-        ("seen", "rewards"),
-        ("slate_rewards", "slate_arm_rewards", "slate_predictions"),
-        ("groups", "group_counts", "group_sums"),
-    ):
-        check_lengths(**{name: tables[name] for name in names})
+    slates, groups = "slate_rewards slate_arm_rewards slate_predictions", "groups group_counts group_sums"
+    for names in ("contexts counts sums", "seen rewards", slates, groups):
+        check_lengths(**{name: tables[name] for name in names.split()})
     contexts, seen = len(tables["contexts"]), tables["seen"]
     check_indices("seen", seen, contexts)
     check_indices("groups", tables["groups"], contexts)
@@ -167,6 +167,6 @@ def _check_tables(tables: Mapping[str, Tensor]) -> None:
     sizes.index_add_(0, seen, tables["rewards"].abs())
     summed = bool(((sums - tables["sums"]).abs() <= ROUNDING * (1 + sizes)).all())
     expect(summed, "sums of the rewards that were seen", "others")
-    slates = float(tables["group_counts"].sum())
-    expect(slates == len(tables["slate_rewards"]), f"group_counts of {len(tables['slate_rewards'])} slates", slates)
+    counted_slates, number = float(tables["group_counts"].sum()), len(tables["slate_rewards"])
+    expect(counted_slates == number, f"group_counts of {number} slates", counted_slates)
     expect(bool((tables["group_counts"] > 0).all()), "group_counts above 0", "0 or less")

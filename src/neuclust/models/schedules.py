@@ -18,9 +18,7 @@ _FACTORS = ("noise", "norm_bound", "c_1", "c_gamma_1", "c_gamma_2", "c_gamma_3")
 @checked(gamma=NON_NEGATIVE, confidence=(POSITIVE[0], BELOW_ONE), **dict.fromkeys(_FACTORS, NON_NEGATIVE))
 class ScheduleConfig:
     """`constant` γ; `det`, from the log-determinant; `theory`, Eq. 8 with all its Γ terms.
-
-    `noise` is ζ (½ for 0/1 rewards), `confidence` Δ, `norm_bound` S; the `c_*` are Eq. 8's constants.
-    """
+    `noise` is ζ (½ for 0/1 rewards), `confidence` Δ, `norm_bound` S; the `c_*` are Eq. 8's constants."""
 
     kind: Literal["constant", "det", "theory"] = "constant"
     gamma: float = 1.0
@@ -35,9 +33,8 @@ class ScheduleConfig:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What γ may depend on after t rounds: n observations, log det Z_t/det λI, and the net's shape."""
+    """What γ depends on after t rounds: n observations, log det Z_t/det λI, and the net's shape."""
 
-    t: int
     observations: int  # tK where every reward was seen
     logdet: float
     ridge: float
@@ -81,9 +78,7 @@ def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
         return _radius(config, 0.0, ridge)
     shrink = progress.step * progress.width * ridge
     if not 0 < shrink < 1:
-        raise ConfigError(
-            f"schedule 'theory' needs 0 < η·m·λ < 1 (Eq. 8), got {shrink:g}; lower training.step or confidence.ridge"
-        )
+        raise ConfigError(f"schedule 'theory' needs 0 < η·m·λ < 1 (Eq. 8), got {shrink:g}; lower training.step")
     first, second, third = gamma_terms(config, progress)
     statistical = first * _radius(config, progress.logdet + second, ridge)
     optimisation = math.pow(1 - shrink, progress.steps / 2) * math.sqrt(n / ridge) + third

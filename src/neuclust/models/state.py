@@ -1,16 +1,19 @@
-"""Names of tensors inside a state, and the checks they pass on the way back: a part's entries stand under its name.
-
-Every entry is loaded by one of these functions. Each refuses what is not there or cannot have been saved.
-"""
+"""Names of tensors in a state, and loading them: each function refuses what is missing or cannot have been saved."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from neuclust.errors import StateError
+from neuclust.kernels.monotone import MonotoneNetwork
+from neuclust.kernels.network import Network
 
 Shape = tuple[int, ...]
+State = Mapping[str, Tensor]
 
 
 def nested(name: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -49,13 +52,16 @@ def numbered_shapes(name: str, shapes: Iterable[Shape]) -> Iterator[tuple[str, S
     return ((f"{name}.{i}", shape) for i, shape in enumerate(shapes))
 
 
-def take_rows(
-    state: Mapping[str, Tensor], name: str, row: Shape, dtype: torch.dtype = torch.float64, nan: bool = False
-) -> Tensor:
+def take_rows(state: State, name: str, row: Shape, dtype: torch.dtype = torch.float64, nan: bool = False) -> Tensor:
     """A copy of a saved table: any number of rows of this shape."""
     found = state.get(name)
     rows = len(found) if found is not None and found.ndim else 0
     return _taken(state, name, (rows, *row), dtype, nan)
+
+
+def take_ids(state: Mapping[str, Tensor], name: str) -> Tensor:
+    """Saved whole numbers, any number of them: (n,)."""
+    return take_rows(state, name, (), torch.int64)
 
 
 def take_number(state: Mapping[str, Tensor], name: str, nan: bool = False) -> float:
@@ -81,7 +87,7 @@ def take_whole(state: Mapping[str, Tensor], name: str) -> int:
 
 
 def take_scale(state: Mapping[str, Tensor], name: str = "rho") -> float | None:
-    """A saved ρ, above 0; None where none was settled yet, which is saved as NaN."""
+    """A saved ρ, above 0; NaN stands for None, where none was settled yet."""
     rho = take_number(state, name, nan=True)
     if rho != rho:
         return None
@@ -98,18 +104,58 @@ def check_lengths(**tables: Tensor) -> None:
 def check_indices(name: str, index: Tensor, size: int) -> None:
     """Whole numbers that point into a table of `size` rows."""
     inside = bool(((index >= 0) & (index < size)).all())
-    expect(inside, f"{name} from 0 to below {size}", _range(index))
+    found = f"{int(index.min())} to {int(index.max())}" if index.numel() else "none"
+    expect(inside, f"{name} from 0 to below {size}", found)
 
 
 def check_shapes(state: Mapping[str, Tensor], shapes: Iterable[tuple[str, Shape]]) -> None:
     """Refuse a state without tensors of these names and shapes.
-
-    They tell how much memory a policy needs. Checked before one is made, since a damaged manifest may ask for more than
-    any machine has.
-    """
+    Checked before a policy is made: a damaged manifest may ask for more memory than any machine has."""
     for name, shape in shapes:
         found = tuple(state[name].shape) if name in state else "nothing"
-        expect(found == shape, f"{name} of shape {_shown(shape)}", found)
+        expect(found == shape, f"{name} of shape {shape}", found)
+
+
+def saved_state(part: Any) -> dict[str, Tensor]:
+    """The state of a model or policy made of the attributes named in its `saved`.
+    Whole numbers and tensors stand under their own name, entries of a part with a state under the part's name, weights
+    of `net` as `weight.0`, …, and `rho` is the scale of the `encoder`. A part that is None has no entries."""
+    state: dict[str, Tensor] = {}
+    for name in part.saved:
+        value = part.encoder.saved_rho() if name == "rho" else getattr(part, name)
+        if isinstance(value, Tensor):
+            state[name] = value.clone()
+        elif isinstance(value, Integral):
+            state[name] = torch.tensor(int(value))
+        elif isinstance(value, Network | MonotoneNetwork):
+            state |= numbered(*_weights(name, value))
+        elif value is not None:
+            state |= nested(name, value.state_dict())
+    return state
+
+
+def load_saved_state(part: Any, state: Mapping[str, Tensor]) -> None:
+    """Load what `saved_state` gave, checked entry by entry."""
+    for name in part.saved:
+        value = None if name == "rho" else getattr(part, name)
+        if name == "rho":
+            part.encoder.load_rho(state)
+        elif isinstance(value, Tensor):
+            setattr(part, name, take(state, name, value))
+        elif isinstance(value, Integral):
+            setattr(part, name, (take_whole if name == "seed" else take_count)(state, name))
+        elif isinstance(value, Network):
+            setattr(part, name, replace(value, weights=take_numbered(state, *_weights(name, value))))
+        elif isinstance(value, MonotoneNetwork):
+            setattr(part, name, value.with_parameters(take_numbered(state, *_weights(name, value))))
+        elif value is not None:
+            value.load_state_dict(under(name, state))
+
+
+def _weights(name: str, net: Network | MonotoneNetwork) -> tuple[str, tuple[Tensor, ...]]:
+    """What the weights of the attribute `name` are saved as, and the weights."""
+    label, weights = ("parameter", net.parameters) if isinstance(net, MonotoneNetwork) else ("weight", net.weights)
+    return label if name == "net" else name, weights
 
 
 def expect(holds: bool, expected: str, found: object) -> None:
@@ -119,24 +165,11 @@ def expect(holds: bool, expected: str, found: object) -> None:
 
 
 def _taken(state: Mapping[str, Tensor], name: str, shape: Shape, dtype: torch.dtype, nan: bool) -> Tensor:
-    if name not in state:
-        raise StateError(f"saved state: expected {name} of shape {_shown(shape)}, got nothing; was it saved so?")
+    check_shapes(state, [(name, shape)])
     found = state[name]
-    expect(tuple(found.shape) == shape, f"{name} of shape {_shown(shape)}", tuple(found.shape))
-    expect(found.dtype == dtype, f"{name} of {_kind(dtype)}", _kind(found.dtype))
+    kinds = [str(kind).removeprefix("torch.") for kind in (dtype, found.dtype)]
+    expect(found.dtype == dtype, f"{name} of {kinds[0]}", kinds[1])
     if found.is_floating_point():
         finite = ~torch.isinf(found) if nan else torch.isfinite(found)
         expect(bool(finite.all()), f"{name} of finite numbers", "infinity" if nan else "NaN or infinity")
     return found.clone()
-
-
-def _kind(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
-def _range(index: Tensor) -> str:
-    return f"{int(index.min())} to {int(index.max())}" if index.numel() else "none"
-
-
-def _shown(shape: Shape) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"

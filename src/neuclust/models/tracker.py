@@ -1,4 +1,4 @@
-"""The online variant's own picture of the arms: profiles that learn from what was played."""
+"""Arm profiles of the online variant, running means of ratings updated by the rewards of played arms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -9,7 +9,8 @@ from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
-from neuclust.models.state import check_lengths, expect, take_rows
+from neuclust.models.history import found_among
+from neuclust.models.state import check_lengths, expect, take_ids, take_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +18,13 @@ from neuclust.models.state import check_lengths, expect, take_rows
 class TrackerConfig:
     """How a 0/1 reward moves a profile entry, a running mean of ratings.
 
-    A liked arm counts as `weight` ratings of `liked`, another one as `weight` ratings of `disliked`, on every
-    feature the round asked for. An entry starts with the counts the policy was given, or with `pseudo_count`
-    ratings where it is not zero. The defaults turn a like rate μ into the rating it stands for: −1 + 7μ follows
-    the inverse of μ = tanh(s/4) over ratings s from 2 to 5 within 0.5. The mean rating of likes and of dislikes
-    (4.4 and 2.8 on MovieLens) would pull every played arm towards the middle instead.
+    A reward r counts as `weight` ratings of disliked + (liked − disliked) r on every feature of the query. An entry
+    starts with the given counts, or with `pseudo_count` ratings where it is not 0. By default a like rate μ becomes
+    the rating −1 + 7μ, within 0.5 of the inverse of μ = tanh(s/4) for ratings s from 2 to 5; the mean ratings of likes
+    and dislikes (4.4 and 2.8 on MovieLens) would pull every played arm towards the middle.
 
-    `order` says what the covariance and the history of a round take: `after`, the contexts that were shown, since
-    profiles move afterwards; `before`, as Algorithm 1 prints its lines, the contexts that the rewards have moved.
+    Covariance and history take the contexts as they were shown (`order` after), or as the rewards have moved them
+    (before, as Algorithm 1 is printed).
     """
 
     liked: float = 6.0
@@ -42,8 +42,7 @@ class ProfileTracker:
         self._counts_of: dict[int, Tensor] = {}
         if counts is not None:
             self._counts_of = dict(zip(counts[0].tolist(), counts[1].to(torch.float64), strict=True))
-        # shown profiles, arm ids and the tracked profiles made of them: the same tensor until something is learned,
-        # so that `select` and `update` of one round share what was computed from it
+        # shown profiles, arm ids and tracked profiles: one tensor for `select` and `update` of a round, for caches
         self._view: tuple[Tensor, Tensor, Tensor] | None = None
         self._ids = torch.zeros(0, dtype=torch.int64)
         self._sums = torch.zeros(0, dim, dtype=torch.float64)
@@ -57,11 +56,10 @@ class ProfileTracker:
         return replace(round, profiles=view[2])
 
     def _tracked(self, round: Round) -> Tensor:
-        rows, entries = self._known(round)
+        rows, entries = found_among(self._ids, round.arm_ids)
         if len(rows) == 0:
             return round.profiles
-        profiles = round.profiles.clone()
-        counts = self._counts[entries]
+        profiles, counts = round.profiles.clone(), self._counts[entries]
         tracked = torch.where(counts > 0, self._sums[entries] / counts.clamp(min=1e-12), 0.0)
         profiles[rows] = tracked.to(profiles.dtype)
         return profiles
@@ -99,15 +97,6 @@ class ProfileTracker:
         self._counts = torch.cat([self._counts, counts.unsqueeze(0)])
         return len(self._ids) - 1
 
-    def _known(self, round: Round) -> tuple[Tensor, Tensor]:
-        """Rows of the round whose arm is tracked, and their entries."""
-        if len(self._ids) == 0:
-            return self._ids, self._ids
-        sorted_ids, entries = torch.sort(self._ids)
-        place = torch.searchsorted(sorted_ids, round.arm_ids).clamp(max=len(sorted_ids) - 1)
-        rows = torch.nonzero(sorted_ids[place] == round.arm_ids).flatten()
-        return rows, entries[place[rows]]
-
     def state_dict(self) -> dict[str, Tensor]:
         state = {"ids": self._ids, "sums": self._sums.clone(), "counts": self._counts.clone()}
         if self._counts_of:
@@ -117,16 +106,12 @@ class ProfileTracker:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         row = tuple(self._sums.shape[1:])
-        ids, sums, counts = _ids(state, "ids"), take_rows(state, "sums", row), take_rows(state, "counts", row)
+        ids, sums, counts = take_ids(state, "ids"), take_rows(state, "sums", row), take_rows(state, "counts", row)
         check_lengths(ids=ids, sums=sums, counts=counts)
         expect(len(torch.unique(ids)) == len(ids), "every arm once in ids", "some twice")
         expect(bool((counts >= 0).all()), "counts of at least 0", "less")
         if "start_ids" in state:
-            start_ids, start_counts = _ids(state, "start_ids"), take_rows(state, "start_counts", row)
+            start_ids, start_counts = take_ids(state, "start_ids"), take_rows(state, "start_counts", row)
             check_lengths(start_ids=start_ids, start_counts=start_counts)
             self._counts_of = dict(zip(start_ids.tolist(), start_counts, strict=True))
         self._view, self._ids, self._sums, self._counts = None, ids, sums, counts
-
-
-def _ids(state: Mapping[str, Tensor], name: str) -> Tensor:
-    return take_rows(state, name, (), torch.int64)

@@ -1,4 +1,4 @@
-"""Says once, as a warning, that rewards are such that a policy will hardly learn from them."""
+"""Warnings, each given once, that rewards are such that a policy will hardly learn from them."""
 
 import warnings
 
@@ -13,14 +13,10 @@ TINY = 1e-3
 
 
 class LearningWatch:
-    """What is said of one policy's rewards and trainings, each thing once; nothing of it is learned or saved.
-
-    `see` and `trained` only note; a policy calls `speak` as the last line of its `update`, so that a warning that was
-    turned into an error finds the slate learned.
-
-    Every reward is legal. The models start at 0 and explore by bonuses of the size of rewards from 0 to 1: far smaller
-    rewards drown in them, negative ones make whatever was never tried look best, and nets may find no way to huge ones.
-    """
+    """Warnings about one policy's rewards and trainings; nothing of it is learned or saved.
+    The models start at 0 and explore by bonuses of the size of rewards from 0 to 1: far smaller rewards are lost in
+    them, negative ones make untried arms look best, and nets may not fit huge ones. A policy calls `speak` as the last
+    line of its `update`, so that a warning turned into an error leaves the slate learned."""
 
     def __init__(self, who: str) -> None:
         self._who = who

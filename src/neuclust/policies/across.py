@@ -1,8 +1,5 @@
-"""NeUClust without its one cluster: the slate is put together from the best arms of all clusters.
-
-Arm model, clusters and slate model are NeUClust's. v_i = f(x_i; θ_{t−1}) + γ_{t−1} w_i as there; the slate is the one
-with the largest U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to the constraints (`slates.assembly`).
-"""
+"""NeUClust across clusters: with its arm model, clusters and slate model, the slate of all arms with the largest
+U(S) = Σ v + ωK·F(r_S) + δ·D(S) among those that keep to the constraints (`slates.assembly`)."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -18,7 +15,7 @@ from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModelConfig, arm_shapes
 from neuclust.models.arm_scoring import ArmScores
-from neuclust.models.state import Shape, check_lengths, expect, nested, nested_shapes, take_rows, under
+from neuclust.models.state import Shape, check_lengths, expect, nested, nested_shapes, take_ids, under
 from neuclust.models.tracker import TrackerConfig
 from neuclust.persistence import save_policy
 from neuclust.policies.neuclust import NeUClust, NeUClustConfig
@@ -35,12 +32,9 @@ from neuclust.slates.ties import tie_rank
 @dataclass(frozen=True, slots=True)
 @checked(explore=NON_NEGATIVE)
 class AcrossConfig:
-    """NeUClust's parts, how slates are put together, and what every slate must keep to.
-
-    With `slate.input` optimistic F reads v: optimism about the slate, since F rises with every arm. With mean it reads
-    f, as the paper's does. `explore` > 0 gives one slot per round to the best arm of the least played cluster that was
-    played fewer than explore·log(1 + updates) times.
-    """
+    """NeUClust's parts, how slates are assembled, and what every slate must keep to.
+    F reads v (`slate.input` optimistic) or f (mean, as in the paper). `explore` > 0 gives one slot per round to the
+    best arm of the least played cluster, if that was played fewer than explore·log(1 + updates) times."""
 
     arms: ArmModelConfig = field(default_factory=ArmModelConfig)
     clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
@@ -53,22 +47,15 @@ class AcrossConfig:
 
     def __post_init__(self) -> None:
         if not self.slate.sort_input:
-            raise ConfigError(
-                "slate.sort_input: expected true, since a slate put together across clusters has no order of its own"
-            )
+            raise ConfigError("slate.sort_input: expected true, since a slate across clusters has no order of its own")
         if self.constraints.categories is not None:
-            raise ConfigError(
-                "constraints.categories: expected none in a configuration; give categories=(arm ids, labels) when the "
-                "policy is made, or constraints with a single select"
-            )
+            instead = "give categories=(arm ids, labels) when the policy is made, or constraints with a single select"
+            raise ConfigError(f"constraints.categories: expected none in a configuration; {instead}")
 
 
 class NeUClustAcross:
-    """S_t = argmax_S Σ_{i ∈ S} v_i + ωK·F(r_S) + δ·D(S), over all clusters.
-
-    `known` (`clusterer=`, `catalogue=`, `counts=`) is as for NeUClust; `categories` = (arm ids, labels) are what
-    `at_most` and the diversity weight count instead of clusters.
-    """
+    """S_t = argmax_S Σ_{i ∈ S} v_i + ωK·F(r_S) + δ·D(S), over all clusters; `known` is as for NeUClust.
+    `categories` = (arm ids, labels) are what `at_most` and the diversity weight count instead of clusters."""
 
     name = "neuclust-across"
     save = save_policy
@@ -170,32 +157,28 @@ class NeUClustAcross:
 
     def state_dict(self) -> dict[str, Tensor]:
         given = {} if self.categories is None else dict(zip(("ids", "labels"), self.categories, strict=True))
-        return {
-            **nested("model", self.model.state_dict()),
-            **nested("categories", given),
-            "plays": self._plays.clone(),
-        }
+        state = nested("model", self.model.state_dict()) | nested("categories", given)
+        return state | {"plays": self._plays.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.model.load_state_dict(under("model", state))
         given = under("categories", state)
         self.categories = None
         if given:
-            ids, labels = take_rows(given, "ids", (), torch.int64), take_rows(given, "labels", (), torch.int64)
+            ids, labels = take_ids(given, "ids"), take_ids(given, "labels")
             check_lengths(ids=ids, labels=labels)
             expect(bool((ids[1:] >= ids[:-1]).all()), "ids of categories in ascending order", "another one")
             self.categories = ids, labels
-        plays = take_rows(state, "plays", (), torch.int64)
+        plays = take_ids(state, "plays")
         expect(bool((plays >= 0).all()), "plays of at least 0", "less")
         self._plays = plays
 
 
 def _by_id(ids: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     if ids.shape != labels.shape or ids.ndim != 1 or labels.is_floating_point():
-        raise ConfigError(
-            f"categories: expected arm ids and as many whole numbers, got {tuple(ids.shape)} ids and "
-            f"{tuple(labels.shape)} labels of {str(labels.dtype).removeprefix('torch.')}"
-        )
+        kind = str(labels.dtype).removeprefix("torch.")
+        got = f"got {tuple(ids.shape)} ids and {tuple(labels.shape)} labels of {kind}"
+        raise ConfigError(f"categories: expected arm ids and as many whole numbers, {got}")
     order = torch.argsort(ids, stable=True)
     return ids[order], labels[order].to(torch.int64)
 
@@ -205,10 +188,8 @@ def _looked_up(round: Round, ids: Tensor, labels: Tensor) -> Tensor:
     place = torch.searchsorted(ids, round.arm_ids).clamp(max=len(ids) - 1)
     missing = ids[place] != round.arm_ids
     if bool(missing.any()):
-        raise DataError(
-            f"round {round.t}: expected a category for every arm, got none for arm {int(round.arm_ids[missing][0])}; "
-            "add it to categories"
-        )
+        arm = int(round.arm_ids[missing][0])
+        raise DataError(f"round {round.t}: expected a category for every arm, got none for arm {arm}; add it")
     return labels[place]
 
 

@@ -79,18 +79,14 @@ def samples_needed(slate_size: int) -> int:
 
 def largest_normal(uniform: np.ndarray[tuple[int], np.dtype[np.float64]], samples: int) -> Tensor:
     """Φ⁻¹(U^{1/M}), the largest of M standard normals by one uniform each: (n,) -> (n,).
-
-    Taken in the upper tail, −Φ⁻¹(1 − U^{1/M}), where U^{1/M} itself would round to 1.
-    """
+    Taken in the upper tail, −Φ⁻¹(1 − U^{1/M}), where U^{1/M} itself would round to 1."""
     positive = np.maximum(uniform, 2.0**-54)  # a stream may deal 0, whose normal would be −∞
     return torch.from_numpy(-ndtri(-np.expm1(np.log(positive) / samples)))
 
 
 class CombinatorialNeuralTS:
     """S_t = top K of ṽ_i = f(x_i; θ_{t−1}) + ν σ_i Φ⁻¹(U_i^{1/M}), σ_i² = λ ĝ_iᵀ Z_{t−1}⁻¹ ĝ_i.
-
-    A slate's `bonuses` are νσ, the spread of a sample, not the draw.
-    """
+    A slate's `bonuses` are νσ, the spread of a sample, not the draw."""
 
     name = "cn-ts"
     save = save_policy
@@ -114,17 +110,12 @@ class CombinatorialNeuralTS:
     failed_trainings = property(failed_arm_trainings)
 
 
-def _cheap_arms() -> ArmModelConfig:
-    """Widths are not used, so the cheapest kind will do."""
-    return ArmModelConfig(confidence=ConfidenceConfig(form="diagonal"))
-
-
 @dataclass(frozen=True, slots=True)
 @checked(exploration=NON_NEGATIVE)
 class EpsilonGreedyConfig:
-    """`exploration` is c in ε_t = min(1, c/t)."""
+    """`exploration` is c in ε_t = min(1, c/t); widths are not used, so the cheapest kind is the default."""
 
-    arms: ArmModelConfig = field(default_factory=_cheap_arms)
+    arms: ArmModelConfig = field(default_factory=lambda: ArmModelConfig(confidence=ConfidenceConfig(form="diagonal")))
     exploration: float = 10.0
     tie: Literal["id", "random"] = "id"
 

@@ -7,7 +7,7 @@ Wen et al., ICML 2015) makes one draw per round. Disjoint and hybrid LinUCB are 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -18,12 +18,11 @@ from neuclust.errors import DataError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.widths import add_products_, definite_cholesky, refactored, woodbury_
 from neuclust.models.armwise import LONGEST, ArmwiseRidge
-from neuclust.models.contexts import distinct, encoded_at, full_at
-from neuclust.models.encoder import Encoder, EncoderConfig
-from neuclust.models.state import Shape
+from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded, full_at
+from neuclust.models.state import Shape, load_saved_state, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.policies.wiring import check_update
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank, top_slate
 
@@ -39,6 +38,12 @@ class LinearConfig:
     bias: bool = False
     refresh: int = 200
     tie: Literal["id", "random"] = "id"
+
+
+def matrix_shapes(config: Any, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG001
+    """What a save of a linear policy holds at least."""
+    size = Encoder(config.encoder, dim, even=False).dim + getattr(config, "bias", 0)
+    yield "shared" if isinstance(config, ArmwiseLinearConfig) else "matrix", (size, size)
 
 
 class SharedLinUCB:
@@ -60,8 +65,8 @@ class SharedLinUCB:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        *encoded, group = distinct(self.encoder, round)
-        x, columns = self._with_constant(*encoded)
+        x, columns, group = distinct(self.encoder, round)
+        x, columns = self._with_constant(x, columns)
         theta = (self.inverse @ self.moment)[columns]
         squares = ((x @ self.inverse[columns[:, None], columns]) * x).sum(1)
         means, bonuses = (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
@@ -69,7 +74,7 @@ class SharedLinUCB:
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
-        x, columns = self._with_constant(*encoded_at(self.encoder, round, slate.positions))
+        x, columns = self._with_constant(*encoded(self.encoder, round, slate.positions))
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             self._learn(x[seen], columns, feedback.arm_rewards[seen])
@@ -92,13 +97,8 @@ class SharedLinUCB:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         return x, columns
 
-    @staticmethod
-    def saved_shapes(config: LinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
-        """What a save holds at least."""
-        size = Encoder(config.encoder, dim, even=False).dim + config.bias
-        yield "matrix", (size, size)
-
     state_dict, load_state_dict = saved_state, load_saved_state
+    saved_shapes = staticmethod(matrix_shapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +114,7 @@ class LinearSamplingConfig:
 
 class LinearTS:
     """S_t = top K of x_iᵀθ̃, θ̃ ~ N(θ̂, ν²V⁻¹), θ̂ = V⁻¹b; V += Σ_S xxᵀ, b += Σ_S r x.
-
-    A slate's `bonuses` are ν√(xᵀV⁻¹x), the spread of a sample, not the draw.
-    """
+    A slate's `bonuses` are ν√(xᵀV⁻¹x), the spread of a sample, not the draw."""
 
     name = "lin-ts"
     save = save_policy
@@ -164,13 +162,7 @@ class LinearTS:
         drawn: Tensor = self._estimate(factor) + self.config.spread * shift
         return drawn
 
-    @staticmethod
-    def saved_shapes(config: LinearSamplingConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
-        """What a save holds at least."""
-        size = Encoder(config.encoder, dim, even=False).dim
-        yield "matrix", (size, size)
-
-    state_dict = saved_state
+    state_dict, saved_shapes = saved_state, staticmethod(matrix_shapes)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         load_saved_state(self, state)
@@ -191,12 +183,9 @@ class ArmwiseLinearConfig:
 
 class ArmwiseLinUCB:
     """u_i = mean + α√s of every arm's own model; S_t = top K.
-
-    Disjoint: mean = xᵀθ_i, s = xᵀA_i⁻¹x, A_i = I + X_iᵀX_i, θ_i = A_i⁻¹X_iᵀr_i; never played: 0 and ‖x‖².
-    Hybrid with the context as the shared feature: with y = A_i⁻¹x, the published update collapses to
-    A_0 = I + Σ BᵀB, β = A_0⁻¹ Σ_i θ_i (models/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy.
-    A ridge λ is the context divided by √λ.
-    """
+    Disjoint: mean = xᵀθ_i, s = xᵀA_i⁻¹x, A_i = I + X_iᵀX_i, θ_i = A_i⁻¹X_iᵀr_i; never played: 0 and ‖x‖². Hybrid with
+    the context as the shared feature: with y = A_i⁻¹x, the published update is A_0 = I + Σ BᵀB, β = A_0⁻¹ Σ_i θ_i
+    (models/armwise.py), mean = yᵀβ + xᵀθ_i and s = yᵀA_0⁻¹y + xᵀy. A ridge λ is the context divided by √λ."""
 
     name = "linucb-disjoint"
     save = save_policy
@@ -255,16 +244,9 @@ class ArmwiseLinUCB:
         longest = float(torch.linalg.vector_norm(x, dim=1).max()) if len(x) else 0.0
         if not longest <= LONGEST:
             name = "linucb-hybrid" if self.config.shared else self.name
-            raise DataError(
-                f"{name}: expected contexts of length at most {LONGEST:g}·√ridge, got {longest:.3g}·√ridge; scale "
-                "the features (encoder.kind=scale with encoder.rho=none does) or raise ridge"
-            )
+            got = f"got {longest:.3g}·√ridge; scale the features (encoder.kind=scale, rho=none does) or raise ridge"
+            raise DataError(f"{name}: expected contexts of length at most {LONGEST:g}·√ridge, {got}")
         return x
 
-    @staticmethod
-    def saved_shapes(config: ArmwiseLinearConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
-        """What a save holds at least."""
-        size = Encoder(config.encoder, dim, even=False).dim
-        yield "shared", (size, size)
-
     state_dict, load_state_dict = saved_state, load_saved_state
+    saved_shapes = staticmethod(matrix_shapes)

@@ -16,17 +16,18 @@ from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import ConfigError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
-from neuclust.kernels.pruning import Bounds, Clusters, Floats, Integers, best_cluster
+from neuclust.kernels.jit import Floats, Integers
+from neuclust.kernels.pruning import Bounds, Clusters, best_cluster
 from neuclust.kernels.ranking import first_largest, sound
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.widths import diagonal_gain, diagonal_squares
 from neuclust.models.arm_model import ArmModel, ArmModelConfig, arm_shapes
 from neuclust.models.arm_scoring import ArmScores
 from neuclust.models.confidence import DiagonalConfidence
-from neuclust.models.state import Shape, nested_shapes
+from neuclust.models.state import Shape, load_saved_state, nested_shapes, saved_state
 from neuclust.models.tracker import ProfileTracker, TrackerConfig
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.policies.wiring import check_update
 from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
 from neuclust.slates.partition import Partition
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
@@ -36,12 +37,10 @@ from neuclust.slates.ties import tie_rank
 @dataclass(frozen=True, slots=True)
 @checked()
 class NeUClustConfig:
-    """All of NeUClust. `tracker` given makes it the online variant.
-
-    `rank_by` optimistic picks b_c by v (the paper), mean by f (the authors' code). `covariance` slate adds the
-    played arms' gradients once per round (the paper); scan adds those of the best cluster so far after every
-    cluster (the authors' code), which needs a diagonal covariance.
-    """
+    """NeUClust; with a `tracker` the online variant.
+    The paper's b_c are the top K by v (`rank_by` optimistic), the authors' code takes f (mean). `covariance` slate adds
+    the gradients of the played arms once per round (the paper); scan adds those of the best cluster so far after every
+    cluster (the authors' code), which needs a diagonal covariance."""
 
     arms: ArmModelConfig = field(default_factory=ArmModelConfig)
     clustering: ClusteringConfig = field(default_factory=ClusteringConfig)
@@ -53,20 +52,14 @@ class NeUClustConfig:
 
     def __post_init__(self) -> None:
         if self.covariance == "scan" and self.arms.confidence.form != "diagonal":
-            raise ConfigError(
-                f"covariance=scan expects confidence.form=diagonal, got {self.arms.confidence.form!r}; "
-                "use covariance=slate"
-            )
+            got = f"got {self.arms.confidence.form!r}; use covariance=slate"
+            raise ConfigError(f"covariance=scan expects confidence.form=diagonal, {got}")
 
 
 @dataclass(frozen=True, slots=True)
 class KnownArms:
-    """What may be known of the arms beforehand.
-
-    `clusterer` may be any object with `fit_predict`; `catalogue` = (arm ids, profiles) are all arms there are, where a
-    round offers only some of them; `counts` = (arm ids, (N, d) counts) are the observations behind the shown profiles,
-    for the online variant.
-    """
+    """Any `clusterer` with `fit_predict`; `catalogue` = (arm ids, profiles) of all arms, where rounds offer only some;
+    `counts` = (arm ids, (N, d) counts) of observations behind the shown profiles, for the online variant."""
 
     clusterer: Clusterer | None = None
     catalogue: tuple[Tensor, Tensor] | None = None
@@ -74,10 +67,7 @@ class KnownArms:
 
 
 class NeUClust:
-    """Neural arm model with exact widths, clusters, and a monotone slate model.
-
-    `known` are entries of `KnownArms`: `clusterer=`, `catalogue=` and `counts=`.
-    """
+    """Neural arm model with exact widths, clusters, and a monotone slate model; `known` are entries of `KnownArms`."""
 
     name = "neuclust"
     save = save_policy
@@ -215,11 +205,8 @@ class NeUClust:
 def scan(
     arms: ArmModel, slates: SlateModel, seen: Round, best: Tensor, scores: ArmScores
 ) -> tuple[int, Tensor, tuple[Tensor, ...]]:
-    """The authors' loop over clusters: after each one, U grows by the gradients of the best cluster so far.
-
-    Later clusters therefore see narrower widths, and arms never played leave traces in U. Nothing changes here:
-    the winner, its bonuses (K,) and the new U are returned, and `update` repeats the scan to store U.
-    """
+    """The authors' loop over clusters: after each one, U grows by the gradients of the best cluster so far, so that
+    later clusters have narrower widths. Returns the winner, its bonuses (K,) and the new U, which `update` stores."""
     gamma, diagonal = arms.gamma(), diagonal_of(arms).diagonal
     features = [arms.features(arms.encode(seen, positions)) for positions in best]
     slate_values = slates.config.weight * slates.value(scores.means[best])

@@ -1,8 +1,5 @@
-"""Linear exploration on a net's last hidden layer: NeuralLinear and Neural-LinUCB.
-
-NeuralLinear (Riquelme, Tucker, Snoek, ICLR 2018) is Bayesian linear regression on features that are computed anew after
-every training. Neural-LinUCB (Xu, Wen, Zhao, Gu, ICLR 2022) keeps the features as they were when arms were played.
-"""
+"""Linear exploration on a net's last hidden layer: NeuralLinear (Riquelme, Tucker, Snoek, ICLR 2018) and Neural-LinUCB
+(Xu, Wen, Zhao, Gu, ICLR 2022)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,13 +12,12 @@ from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
-from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig
+from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, NetRegression
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, net_shapes
 from neuclust.models.history import History
-from neuclust.models.state import Shape, nested_shapes
+from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.auto.learners.net_regression import NetRegression
-from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, saved_state
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank, top_slate
 
@@ -44,11 +40,8 @@ class NeuralLinearConfig:
 
 class NeuralLinear:
     """S_t = top K of w̃ᵀx_i (ts), w̃ ~ N(m, ν²Λ⁻¹), or of mᵀx_i + ν√(x_iᵀΛ⁻¹x_i) (ucb), x = [1, φ(z; θ)].
-
-    Λ and m are the posterior of a linear regression of all rewards on x. Between trainings it grows by the played
-    arms; after every training of θ the features have moved, and it is rebuilt from the whole history. Equal contexts
-    have equal scores, since one draw serves all arms. A slate's `bonuses` are ν√(xᵀΛ⁻¹x), not the draw.
-    """
+    Λ and m are the posterior of a linear regression of all rewards on x, rebuilt after every training of θ. One draw
+    serves all arms of a round. A slate's `bonuses` are ν√(xᵀΛ⁻¹x), not the draw."""
 
     name = "neural-linear"
     save = save_policy
@@ -66,9 +59,8 @@ class NeuralLinear:
         check_round(round, self.dim, self.slate_size)
         x, columns, group = self.net.inputs.distinct(round)
         features = self.regression.features(x, columns)
-        positions = top(
-            self._scores(features, round.t)[group], tie_rank(round, self.config.tie, self.seed), self.slate_size
-        )
+        rank = tie_rank(round, self.config.tie, self.seed)
+        positions = top(self._scores(features, round.t)[group], rank, self.slate_size)
         chosen = features[group[positions]]
         return Slate(positions, self.posterior.means(chosen), self.config.spread * self.posterior.widths(chosen))
 
@@ -100,10 +92,8 @@ class NeuralLinear:
 @checked(ridge=POSITIVE, alpha=NON_NEGATIVE)
 class NeuralLinUCBConfig:
     """A_0 = ridge·I; α multiplies the width; w is trained every H = `net.retrain.every` rounds.
-
-    head `bandit` fits the hidden layers alone, below the present θ̂ (the paper keeps the θ̂ of every round past);
-    `own` fits an output layer along with them, which is not used otherwise.
-    """
+    head `bandit` fits the hidden layers alone, below the present θ̂ (the paper keeps the θ̂ of every past round);
+    `own` also fits an output layer, which is not used otherwise."""
 
     net: FeatureNetConfig = field(default_factory=lambda: FeatureNetConfig(retrain=RetrainConfig.always(10)))
     alpha: float = 0.3
@@ -120,10 +110,7 @@ class NeuralLinUCBConfig:
 
 class NeuralLinUCB:
     """S_t = top K of θ̂ᵀφ(x_i; w) + α√(φᵀA⁻¹φ), θ̂ = A⁻¹b; A += Σ_S φφᵀ, b += Σ_S r φ, w trained every H rounds.
-
-    φ is the last hidden layer. A and b keep the features as they were when the arms were learned: training w moves
-    φ and leaves them alone, unlike NeuralLinear, which rebuilds them.
-    """
+    φ is the last hidden layer. A and b keep the features of the time of play; NeuralLinear rebuilds them."""
 
     name = "neural-linucb"
     save = save_policy

@@ -1,9 +1,6 @@
-"""Neural-MAB (Lin, Yao, Zhang, Noh, Joe-Wong, HotMobile 2022), our reading of its one-sentence description.
-
-Two nets, one for the quality of an arm and one for the reward of a slate, and a slate that grows by the arm with the
-largest marginal contribution. The `authors` presets are what the code published with NeUClust runs under this name:
-one linear layer, Adam made anew every round, the top K of its predictions.
-"""
+"""Neural-MAB (Lin, Yao, Zhang, Noh, Joe-Wong, HotMobile 2022), after its one-sentence description: a net for an arm's
+quality, one for a slate's reward, and greedy slates. The `authors` presets are what the code published with NeUClust
+runs under this name: one linear layer, a new Adam every round, the top K of its predictions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,18 +17,13 @@ from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainCon
 from neuclust.models.fitting import TrainingConfig
 from neuclust.models.history import History
 from neuclust.models.schedules import epsilon_greedy
-from neuclust.models.state import Shape, nested_shapes
+from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, saved_state
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state
 from neuclust.randomness import stream
-from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
-from neuclust.slates.slate_net import SlateNet, SlateNetConfig, slate_net_shapes
+from neuclust.slates import slate_model
+from neuclust.slates.slate_model import SlateModel, SlateModelConfig, SlateNet, SlateNetConfig
 from neuclust.slates.ties import tie_rank
-
-
-def _arm_net() -> FeatureNetConfig:
-    """Trained from the first round on: nothing else here learns."""
-    return FeatureNetConfig(retrain=RetrainConfig(first_every=1))
 
 
 def _monotone_slates() -> SlateModelConfig:
@@ -42,14 +34,10 @@ def _monotone_slates() -> SlateModelConfig:
 @checked(epsilon=NON_NEGATIVE)
 class NeuralMABConfig:
     """`net` is f_A; f_B is `monotone` (`slate`), `plain` (`slate_net`), or `none`: the top K by quality.
+    `shortcut`: the greedy slate of a monotone f_B is the top K by quality, without evaluating f_B. `epsilon` is c in
+    ε_t = min(1, c/t), the chance of a slate at random. With `net.adam.dropout` one mask per round is used to select."""
 
-    `shortcut`: where f_B is monotone the greedy slate is the top K by quality; take it without evaluating f_B. A plain
-    f_B may tell arms apart by its errors alone where a slate that is not full earns nothing.
-    `epsilon` is c in ε_t = min(1, c/t), the chance of a slate at random. With `net.adam.dropout` f_A is trained with
-    random units left out, and one mask per round is used to select.
-    """
-
-    net: FeatureNetConfig = field(default_factory=_arm_net)
+    net: FeatureNetConfig = field(default_factory=lambda: FeatureNetConfig(retrain=RetrainConfig(first_every=1)))
     slate_kind: Literal["monotone", "plain", "none"] = "monotone"
     slate: SlateModelConfig = field(default_factory=_monotone_slates)
     slate_net: SlateNetConfig = field(default_factory=SlateNetConfig)
@@ -66,9 +54,7 @@ class NeuralMABConfig:
 
 class NeuralMAB:
     """S = ∅; K times i* = argmax_{i ∉ S} f_B(s(S ∪ {i})) − f_B(s(S)), S ← S ∪ {i*}, s(S) = sorted q̂_S, zero-padded.
-
-    q̂_i = f_A(x_i). Ties go to the larger q̂, then the smaller arm id.
-    """
+    q̂_i = f_A(x_i). Ties go to the larger q̂, then the smaller arm id."""
 
     name = "neural-mab"
     save = save_policy
@@ -78,7 +64,11 @@ class NeuralMAB:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.net = FeatureNet(config.net, dim, seed)  # f_A
         self.history = History(self.net.inputs.dim, slate_size)
-        self.slates = _slate_model(config, slate_size, seed)  # f_B
+        self.slates: SlateModel | SlateNet | None = None  # f_B
+        if config.slate_kind == "monotone":
+            self.slates = SlateModel(config.slate, slate_size, seed)
+        elif config.slate_kind == "plain":
+            self.slates = SlateNet(config.slate_net, slate_size, seed)
         self.updates = 0
 
     def select(self, round: Round) -> Slate:
@@ -122,17 +112,9 @@ class NeuralMAB:
         """What a save holds at least."""
         yield from nested_shapes("net", net_shapes(config.net, dim))
         if config.slate_kind == "monotone":
-            yield from nested_shapes("slates", slate_shapes(config.slate, slate_size))
+            yield from nested_shapes("slates", slate_model.slate_shapes(config.slate, slate_size))
         if config.slate_kind == "plain":
-            yield from nested_shapes("slates", slate_net_shapes(config.slate_net, slate_size))
+            yield from nested_shapes("slates", slate_model.slate_net_shapes(config.slate_net, slate_size))
 
     state_dict, load_state_dict = saved_state, load_net_state
     failed_trainings = property(failed_net_trainings)
-
-
-def _slate_model(config: NeuralMABConfig, slate_size: int, seed: int) -> SlateNet | SlateModel | None:
-    if config.slate_kind == "none":
-        return None
-    if config.slate_kind == "plain":
-        return SlateNet(config.slate_net, slate_size, seed)
-    return SlateModel(config.slate, slate_size, seed)

@@ -1,8 +1,4 @@
-"""References: uniform at random, and policies that know the truth.
-
-The oracle knows every mean, `Static` the average means, and the cluster oracle plays the best slate inside one cluster:
-what NeUClust could reach if it knew everything.
-"""
+"""Reference policies: uniform at random, and those given the true means, with or without NeUClust's clusters."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,9 +10,9 @@ from torch import Tensor
 from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import StateError
-from neuclust.models.state import check_lengths, expect, take_rows, take_whole
+from neuclust.models.state import check_lengths, expect, load_saved_state, saved_state, take_ids, take_rows, take_whole
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.policies.wiring import check_update
 from neuclust.randomness import stream
 from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
 from neuclust.slates.ties import tie_rank, top_slate
@@ -72,9 +68,7 @@ class Oracle:
 
 class Static:
     """The K offered arms with the largest average true mean: one slate for all rounds that offer every arm.
-
-    `averages` = (arm ids (N,), average means (N,)). Arms that are not among them count as 0.
-    """
+    `averages` = (arm ids (N,), average means (N,)). Arms that are not among them count as 0."""
 
     name = "static"
     save = save_policy
@@ -91,22 +85,19 @@ class Static:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        averages = self._of(round.arm_ids)
+        if len(self.ids) == 0:
+            raise StateError("static: expected the arms' average means, got none; pass averages= or load a save")
+        place = torch.searchsorted(self.ids, round.arm_ids).clamp(max=len(self.ids) - 1)
+        averages = torch.where(self.ids[place] == round.arm_ids, self.averages[place], 0.0)
         return top_slate(averages, torch.zeros_like(averages), tie_rank(round, "id", self.seed), self.slate_size)
 
     update, state_dict = check_update, saved_state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        ids, averages = take_rows(state, "ids", (), torch.int64), take_rows(state, "averages", ())
+        ids, averages = take_ids(state, "ids"), take_rows(state, "averages", ())
         check_lengths(ids=ids, averages=averages)
         expect(bool((ids[1:] >= ids[:-1]).all()), "ids in ascending order", "another one")
         self.seed, self.ids, self.averages = take_whole(state, "seed"), ids, averages
-
-    def _of(self, arm_ids: Tensor) -> Tensor:
-        if len(self.ids) == 0:
-            raise StateError("static: expected the arms' average means, got none; pass averages= or load a save")
-        place = torch.searchsorted(self.ids, arm_ids).clamp(max=len(self.ids) - 1)
-        return torch.where(self.ids[place] == arm_ids, self.averages[place], 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +108,7 @@ class ClusterOracleConfig:
 
 @dataclass(frozen=True, slots=True)
 class KnownTruth:
-    """`means` gives the true means of a round, `value` the expected reward u(S) of a slate.
-
-    `clusterer` and `catalogue` are as for NeUClust.
-    """
+    """True means of a round, expected reward u(S) of a slate; `clusterer` and `catalogue` are as for NeUClust."""
 
     means: Callable[[Round], Tensor]
     value: Callable[[Round, Slate], float]
@@ -129,10 +117,7 @@ class KnownTruth:
 
 
 class ClusterOracle:
-    """S_t = argmax_c u(b_c), b_c the K arms of cluster c with the largest true means.
-
-    `truth` are entries of `KnownTruth`: `means=`, `value=`, `clusterer=` and `catalogue=`. Clusters are NeUClust's.
-    """
+    """S_t = argmax_c u(b_c), b_c the K arms of cluster c with the largest true means; `truth`: see `KnownTruth`."""
 
     name = "cluster-oracle"
     save = save_policy

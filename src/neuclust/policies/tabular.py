@@ -14,12 +14,11 @@ from torch import Tensor
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.kernels.ranking import top
-from neuclust.models.context_tree import ContextTree
-from neuclust.models.contexts import encoded
-from neuclust.models.encoder import Encoder, EncoderConfig, active_contexts, contexts_at
-from neuclust.models.keyed_means import KeyedMeans
+from neuclust.models.encoder import Encoder, EncoderConfig, encoded
+from neuclust.models.mean_rewards import ContextTree, KeyedMeans
+from neuclust.models.state import load_saved_state, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, load_saved_state, saved_state
+from neuclust.policies.wiring import check_update
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank, top_slate
 
@@ -62,9 +61,7 @@ class CountUCB:
 @checked(horizon=AT_LEAST_ONE, smoothness=POSITIVE)
 class CubeConfig:
     """`horizon` T sets the number of cubes, `smoothness` is the Hölder exponent; the encoder must fill [0, 1].
-
-    Contexts outside [0, 1] fall into the outermost cubes, or without `clip` (the authors' code) into further ones.
-    """
+    Contexts outside [0, 1] fall into the outermost cubes, or without `clip` (the authors' code) into further ones."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     horizon: int = 1000
@@ -85,11 +82,9 @@ def plays_wanted(t: int, smoothness: float, dim: int) -> float:
 
 class CubeBandit:
     """K arms of under-explored cubes at random while there are K of them, otherwise the best cubes' arms.
-
-    Cubes are named by a 64-bit hash Σ_j c_j w_j of their coordinates c, since h_T^D of them could not be numbered;
-    coordinates of 0 add nothing, so that only active columns are read. With fewer than K under-explored arms all of
-    them are played and the top K by mean fill the rest, the greedy oracle for any symmetric, monotone slate reward.
-    """
+    With fewer than K under-explored arms all of them are played and the top arms by mean fill the rest, the greedy
+    oracle for any symmetric, monotone slate reward. The h_T^D cubes are named by a 64-bit hash Σ_j c_j w_j of their
+    coordinates c, to which columns of 0 add nothing."""
 
     name = "cc-mab"
     save = save_policy
@@ -106,14 +101,14 @@ class CubeBandit:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        counts, means = self.cubes.of(self._names(round, active_contexts(round)))
+        counts, means = self.cubes.of(self._names(round))
         under_explored = counts <= plays_wanted(round.t, self.config.smoothness, self.encoder.dim)
         positions = self._chosen(round, under_explored, means)
         return Slate(positions, means[positions], torch.zeros_like(means[positions]))
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
-        names = self._names(round, contexts_at(round, slate.positions))
+        names = self._names(round, slate.positions)
         self.encoder.settle(round)
         self.cubes.observe(names, feedback.arm_rewards)
 
@@ -126,9 +121,9 @@ class CubeBandit:
         rank = tie_rank(round, self.config.tie, self.seed)[others]
         return torch.cat([candidates, others[top(means[others], rank, self.slate_size - len(candidates))]])
 
-    def _names(self, round: Round, contexts: Tensor) -> Tensor:
+    def _names(self, round: Round, positions: Tensor | None = None) -> Tensor:
         """The name of each context's cube, (n,) int64; sums wrap around."""
-        x, columns = encoded(self.encoder, round, contexts)
+        x, columns = encoded(self.encoder, round, positions)
         coordinates = (x * self._parts).floor()
         if self.config.clip:
             coordinates = coordinates.clamp(0, self._parts - 1)
@@ -145,10 +140,7 @@ _CHILDREN = 2  # N_c
 @checked(horizon=AT_LEAST_ONE, v1=POSITIVE, v2=POSITIVE, rho=POSITIVE)
 class AdaptiveCellConfig:
     """A cell of depth h has a diameter of at most v1·ρ^h and holds a ball of radius v2·ρ^h.
-
-    None takes what halving the longest side of [0, 1]^D gives: ρ = 2^{−1/D}, v1 = 2√D, v2 = ¼. Arms of one
-    cell are equals, so `tie` is random.
-    """
+    None: what halving the longest side of [0, 1]^D gives, ρ = 2^{−1/D}, v1 = 2√D, v2 = ¼. Arms of one cell tie."""
 
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     horizon: int = 1000
@@ -181,7 +173,7 @@ class AdaptiveCellUCB:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        leaves, group = torch.unique(self._leaves(round, active_contexts(round)), return_inverse=True)
+        leaves, group = torch.unique(self.tree.leaves(*encoded(self.encoder, round)), return_inverse=True)
         means, indices = (values[group] for values in self._indices(leaves))
         rule = self.config.tie if len(self.tree) > 1 else "random"
         bonuses = (indices - means).clamp(min=0)
@@ -189,7 +181,7 @@ class AdaptiveCellUCB:
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
-        leaves = self._leaves(round, contexts_at(round, slate.positions))
+        leaves = self.tree.leaves(*encoded(self.encoder, round, slate.positions))
         self.encoder.settle(round)
         seen = ~torch.isnan(feedback.arm_rewards)
         self.tree.observe(leaves[seen], feedback.arm_rewards[seen])
@@ -218,8 +210,5 @@ class AdaptiveCellUCB:
     def _diameter(self, depth: Tensor) -> Tensor:
         """v1·ρ^h."""
         return self._v1 * self._shrink**depth
-
-    def _leaves(self, round: Round, contexts: Tensor) -> Tensor:
-        return self.tree.leaves(*encoded(self.encoder, round, contexts))
 
     state_dict, load_state_dict = saved_state, load_saved_state

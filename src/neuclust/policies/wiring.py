@@ -1,15 +1,13 @@
-"""What policies share, as functions that a policy takes as its methods: `state_dict = saved_state`, and so on."""
+"""What policies share, as functions that a policy takes as its methods: `update = learn_arms`, and so on."""
 
 from collections.abc import Iterator, Mapping
-from numbers import Integral
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.models.arm_model import ArmModel, arm_shapes
-from neuclust.models.state import Shape, nested, take, take_count, take_whole, under
+from neuclust.models.state import Shape, load_saved_state
 
 
 class Sized(Protocol):
@@ -25,45 +23,8 @@ def check_update(policy: Sized, round: Round, slate: Slate, feedback: Feedback) 
     check_feedback(round, slate, feedback)
 
 
-# --- state ------------------------------------------------------------------------------------------------------
-
-
-def saved_state(policy: Any) -> dict[str, Tensor]:
-    """The attributes named in `policy.saved`, in the form of their kind.
-
-    A whole number or a tensor stands under its own name, the entries of a part with a state under the part's name, and
-    `rho` is the scale of `policy.encoder`. A part that is None has no entries.
-    """
-    state: dict[str, Tensor] = {}
-    for name in policy.saved:
-        value = policy.encoder.saved_rho() if name == "rho" else getattr(policy, name)
-        if isinstance(value, Tensor):
-            state[name] = value.clone()
-        elif isinstance(value, Integral):
-            state[name] = torch.tensor(int(value))
-        elif value is not None:
-            state |= nested(name, value.state_dict())
-    return state
-
-
-def load_saved_state(policy: Any, state: Mapping[str, Tensor]) -> None:
-    """Take back what `saved_state` gave, checked entry by entry."""
-    for name in policy.saved:
-        value = None if name == "rho" else getattr(policy, name)
-        if name == "rho":
-            policy.encoder.load_rho(state)
-        elif isinstance(value, Tensor):
-            setattr(policy, name, take(state, name, value))
-        elif isinstance(value, Integral):
-            setattr(policy, name, (take_whole if name == "seed" else take_count)(state, name))
-        elif value is not None:
-            value.load_state_dict(under(name, state))
-
-
-# --- policies that learn with one feature net ---------------------------------------------------------------------
-
-
 def load_net_state(policy: Any, state: Mapping[str, Tensor]) -> None:
+    """For policies that learn with one feature net."""
     load_saved_state(policy, state)
     policy.net.seed = policy.seed
 
@@ -73,10 +34,9 @@ def failed_net_trainings(policy: Any) -> int:
     return int(policy.net.failures)
 
 
-# --- policies that learn with one arm model and differ in how they select ------------------------------------------
-
-
 class HasArms(Sized, Protocol):
+    """A policy that learns with one arm model."""
+
     arms: ArmModel
 
 

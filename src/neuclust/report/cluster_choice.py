@@ -8,7 +8,11 @@ from matplotlib.figure import Figure
 from neuclust.report.drawing import BEST_DASH, BLUE, GREY, INK, ORANGE, panels
 from neuclust.slates.cluster_choice import ClusterReport
 
-HEADINGS = ("clusters", "squares", "silhouette", "without clusters", "halves agree", "held-out log-density")
+COLUMNS = {  # heading: what stands below it, and how it is written
+    "clusters": ("count", ""), "squares": ("squares", ",.4g"), "silhouette": ("silhouette", ".3f"),
+    "without clusters": ("reference", ".3f"), "halves agree": ("stability", ".2f"),
+    "held-out log-density": ("likelihood", ".2f"),
+}  # fmt: skip
 PANELS = {  # criterion: what is drawn, its label, and the first number of clusters that has it
     "elbow": ("squares", "within-cluster sum of squares", 0),
     "silhouette": ("silhouette", "silhouette", 1),
@@ -18,27 +22,15 @@ PANELS = {  # criterion: what is drawn, its label, and the first number of clust
 
 def text(name: str, report: ClusterReport) -> str:
     """One line per number of clusters, then what each criterion takes, then the verdict."""
-    lines = ["  ".join(HEADINGS)]
+    lines = ["  ".join(COLUMNS)]
     for row in report.rows:
-        cells = (
-            str(row.count),
-            f"{row.squares:,.4g}",
-            f"{row.silhouette:.3f}",
-            f"{row.reference:.3f}",
-            f"{row.stability:.2f}",
-            f"{row.likelihood:.2f}",
-        )
-        lines.append("  ".join(cell.rjust(len(heading)) for cell, heading in zip(cells, HEADINGS, strict=True)))
+        cells = (f"{getattr(row, name):{form}}".rjust(len(heading)) for heading, (name, form) in COLUMNS.items())
+        lines.append("  ".join(cells))
     taken = ", ".join(f"{criterion} {count}" for criterion, count in report.chosen.items())
-    lines += ["", f"Each criterion by itself: {taken}.", verdict(name, report)]
-    return "\n".join(lines) + "\n"
-
-
-def verdict(name: str, report: ClusterReport) -> str:
-    """The report in two sentences."""
     looked = "" if report.looked_at == report.arms else f" (a sample of {report.looked_at:,} of {report.arms:,} arms)"
     model = f" Held-out arms are predicted better by {report.method}." if report.clustered else ""
-    return f"{name}{looked}: {report.sentence}.{model}"
+    lines += ["", f"Each criterion by itself: {taken}.", f"{name}{looked}: {report.sentence}.{model}"]
+    return "\n".join(lines) + "\n"
 
 
 def record(name: str, report: ClusterReport) -> dict[str, Any]:

@@ -1,48 +1,42 @@
 """Comparisons as tables for people, CSV for spreadsheets and JSON for programs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from neuclust.analysis.compare import METRIC, Comparison, Pair
 from neuclust.analysis.estimates import decimals, with_error
 from neuclust.report.tables import csv_text, terminal_table
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
 SCHEMA = 1
-TEST = "two-sided Wilcoxon signed-rank over common seeds"
-CORRECTION = "Holm over the differences of a problem"
-INTERVAL = "BCa bootstrap of the mean paired difference, 9999 resamples, each by itself"
+TESTED = {
+    "test": "two-sided Wilcoxon signed-rank over common seeds",
+    "correction": "Holm over the differences of a problem",
+    "interval": "BCa bootstrap of the mean paired difference, 9999 resamples, each by itself",
+}
 CSV_COLUMNS = (
     "env", "rounds", "slate_size", "options", "policy", "against", "seeds", "mean", "against_mean", "difference",
     "difference_se", "low", "high", "confidence", "ratio", "p", "p_holm", "verdict",
 )  # fmt: skip
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Two tables and the notes of one problem."""
-    console.print(comparison.problem.description, markup=False, soft_wrap=True)
-    console.print(_standings(comparison))
-    if comparison.pairs:
-        console.print("Paired differences in expected regret")
-        interval = f"{comparison.confidence * 100:g} % interval"
-        headings = ["policy", "against", "seeds", "difference", interval, "ratio", "p", "p (Holm)", "verdict"]
-        console.print(terminal_table(headings, map(_cells, comparison.pairs), ("policy", "against", "verdict")))
-    for note in comparison.notes:
-        console.print(note, markup=False, soft_wrap=True)
-
-
-def _standings(comparison: Comparison) -> Table:
-    """Mean and standard error of every contender, least regret first."""
-    named = zip(comparison.titles, comparison.problem.contenders, strict=True)
-    rows = [[title, str(len(one.runs)), with_error(one.over_seeds(METRIC))] for title, one in named]
-    return terminal_table(["policy", "seeds", "expected regret"], rows, ["policy"])
+def print_comparisons(console: Console, comparisons: Sequence[Comparison]) -> None:
+    """The contenders of every problem, least regret first, their paired differences, and the notes."""
+    for comparison in comparisons:
+        console.print(comparison.problem.description, markup=False, soft_wrap=True)
+        named = zip(comparison.titles, comparison.problem.contenders, strict=True)
+        rows = [[title, str(len(one.runs)), with_error(one.over_seeds(METRIC))] for title, one in named]
+        console.print(terminal_table(["policy", "seeds", "expected regret"], rows, ["policy"]))
+        if comparison.pairs:
+            console.print("Paired differences in expected regret")
+            interval = f"{comparison.confidence * 100:g} % interval"
+            headings = ["policy", "against", "seeds", "difference", interval, "ratio", "p", "p (Holm)", "verdict"]
+            console.print(terminal_table(headings, map(_cells, comparison.pairs), ("policy", "against", "verdict")))
+        for note in comparison.notes:
+            console.print(note, markup=False, soft_wrap=True)
 
 
 def _cells(pair: Pair) -> list[str]:
@@ -72,14 +66,7 @@ def _csv_row(comparison: Comparison, pair: Pair) -> list[object]:
 
 def compare_document(comparisons: Sequence[Comparison]) -> str:
     """The JSON text: how it was tested, then every problem with its contenders, differences and notes."""
-    document = {
-        "schema": SCHEMA,
-        "metric": METRIC,
-        "test": TEST,
-        "correction": CORRECTION,
-        "interval": INTERVAL,
-        "problems": [comparison_json(comparison) for comparison in comparisons],
-    }
+    document = {"schema": SCHEMA, "metric": METRIC, **TESTED, "problems": list(map(comparison_json, comparisons))}
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -104,9 +91,7 @@ def _problem_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _pair_json(pair: Pair) -> dict[str, Any]:
-    row = asdict(pair)
+    row = asdict(pair)  # json writes tuples as lists
     gap = row.pop("difference") or {"mean": None, "error": None}
     corrected = row.pop("corrected_p")
-    row["seeds"] = list(pair.seeds)
-    row["interval"] = None if pair.interval is None else list(pair.interval)
     return row | {"difference": gap["mean"], "standard_error": gap["error"], "p_holm": corrected}

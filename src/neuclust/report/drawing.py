@@ -1,7 +1,6 @@
 """How every picture is drawn and written: colours, axes, curves with error bands, legends; SVG, PDF and PNG.
 
-Figures are objects of their own (no pyplot), so that nothing global is touched and no display is needed. The same
-figure gives the same bytes, with no date and nothing fetched from elsewhere.
+No pyplot: nothing global is touched and no display is needed. Equal figures give equal bytes, without a date.
 """
 
 import io
@@ -38,18 +37,11 @@ LOG_SPREAD = 30.0  # final regrets this many times apart cannot share a linear a
 FEW_SEEDS = 3  # up to here every seed is drawn as a thin line
 PNG_DPI = 160
 LABEL_SIZE = 9.5  # points
-LETTERS: Mapping[Any, object] = {  # keys of matplotlib's settings
-    "font.family": "DejaVu Sans",
-    "font.size": 7.0,
-    "axes.labelsize": 7.0,
-    "xtick.labelsize": 6.5,
-    "ytick.labelsize": 6.5,
-    "legend.fontsize": 6.5,
-    "axes.linewidth": 0.6,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "text.parse_math": False,  # a name may hold a dollar sign
-}
+LETTERS: Mapping[Any, object] = {  # keys of matplotlib's settings; a name may hold a dollar sign
+    "font.family": "DejaVu Sans", "font.size": 7.0, "text.parse_math": False, "axes.labelsize": 7.0,
+    "xtick.labelsize": 6.5, "ytick.labelsize": 6.5, "legend.fontsize": 6.5,
+    "axes.linewidth": 0.6, "xtick.major.width": 0.6, "ytick.major.width": 0.6,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +183,13 @@ def save_figure(figure: Figure, path: Path) -> None:
     write_bytes(path, _bytes(figure, kind, dpi=PNG_DPI))
 
 
+def save_figures(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Every figure as FOLDER/NAME.png and .svg."""
+    for name, figure in figures.items():
+        for ending in ("png", "svg"):
+            save_figure(figure, folder / f"{name}.{ending}")
+
+
 def write_picture(figure: Figure, folder: Path, name: str, *kinds: str) -> list[Path]:
     """A small figure as files of these kinds: svg, pdf, png."""
     files = [folder / f"{name}.{kind}" for kind in kinds]
@@ -206,17 +205,8 @@ def svg_text(figure: Figure, as_paths: bool = True) -> str:
         return _bytes(figure, "svg").decode()
 
 
-def pdf_bytes(figure: Figure) -> bytes:
-    """A small figure as PDF with its fonts inside."""
-    with small_letters():
-        return _bytes(figure, "pdf")
-
-
 def inline_svg(figure: Figure, prefix: str, label: str) -> str:
-    """SVG to stand inside a page: its ids are its own, its size is the page's, its letters are text.
-
-    `prefix` and `label` must be safe inside an attribute.
-    """
+    """SVG inside a page: own ids, the page's size, text as text; `prefix` and `label` must be safe in attributes."""
     svg = svg_text(figure, as_paths=False)
     svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     head, rest = svg.split(">", 1)

@@ -1,13 +1,7 @@
-"""A whole report on disk: the page, and pictures and tables for a paper.
-
-OUT/report.html
-OUT/figures/PROBLEM-PICTURE.svg, .pdf
-OUT/tables/PROBLEM.tex, .csv
-"""
+"""A whole report on disk: report.html, figures/PROBLEM-PICTURE.svg and .pdf, tables/PROBLEM.tex and .csv."""
 
 import re
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 
 from neuclust.analysis.groups import ProblemRuns
@@ -16,37 +10,43 @@ from neuclust.analysis.summary import summaries
 from neuclust.experiment.records import RunRecord
 from neuclust.files import write_text
 from neuclust.report.drawing import write_picture
-from neuclust.report.html import Provenance, Section, page
+from neuclust.report.html import Provenance, Section, page, page_versions, run_versions
 from neuclust.report.pictures import pictures
 from neuclust.report.results import csv_table, latex_table
-from neuclust.report.versions import page_versions, run_versions
 
 PAGE = "report.html"
 RESERVED = ("failures", "reading", "made")  # ids of the page itself
 
 
 def write_report(source: Source, out: Path, *, title: str, command: str, again: Sequence[str] = ()) -> list[Path]:
-    """Draw everything, then write it, each file whole, the page last; returns what was written.
-
-    `command` makes the page, `again` are commands that play its runs.
-    """
+    """Draw and write everything, the page last; `command` makes the page, `again` are commands that play its runs."""
     parts = sections(source.records)
     made = Provenance(command, run_versions(source.records), page_versions(), again)
     document = page(title, parts, source.failures, made)
     for folder in (out / "figures", out / "tables"):
         folder.mkdir(parents=True, exist_ok=True)
-    written = [file for section in parts for file in _write_section(section, out)]
-    write_text(out / PAGE, document)
-    return [*written, out / PAGE]
+    drawn = [
+        file
+        for section in parts
+        for picture in section.pictures
+        for file in write_picture(picture.figure, out / "figures", f"{section.slug}-{picture.name}", "svg", "pdf")
+    ]
+    tables = {
+        out / "tables" / f"{section.slug}.{ending}": text
+        for section in parts
+        for ending, text in (("tex", latex_table(section.summary)), ("csv", csv_table([section.summary])))
+    }
+    for file, text in (tables | {out / PAGE: document}).items():
+        write_text(file, text)
+    return [*drawn, *tables, out / PAGE]
 
 
 def sections(records: Sequence[RunRecord]) -> list[Section]:
     """Every problem with its table and pictures drawn."""
     found = summaries(records)
     names = slugs([summary.problem for summary in found])
-    return [
-        Section(slug, summary, tuple(pictures(summary.problem))) for slug, summary in zip(names, found, strict=True)
-    ]
+    named = zip(names, found, strict=True)
+    return [Section(slug, summary, tuple(pictures(summary.problem))) for slug, summary in named]
 
 
 def slugs(found: Sequence[ProblemRuns]) -> list[str]:
@@ -60,17 +60,3 @@ def slugs(found: Sequence[ProblemRuns]) -> list[str]:
             name, number = f"{plain}-{number}", number + 1
         given.append(name)
     return given
-
-
-def _write_section(section: Section, out: Path) -> list[Path]:
-    tables = {
-        out / "tables" / f"{section.slug}.tex": latex_table(section.summary),
-        out / "tables" / f"{section.slug}.csv": csv_table([section.summary]),
-    }
-    for file, text in tables.items():
-        write_text(file, text)
-    drawn = [
-        write_picture(picture.figure, out / "figures", f"{section.slug}-{picture.name}", "svg", "pdf")
-        for picture in section.pictures
-    ]
-    return [*tables, *chain.from_iterable(drawn)]

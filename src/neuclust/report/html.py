@@ -1,29 +1,32 @@
-"""One page that holds a whole report: no script, no file beside it, nothing fetched from anywhere.
+"""One self-contained page of a whole report, without scripts.
 
-Every text that comes from records or people passes `escape`; a policy of the page itself (CSP) forbids
-scripts and requests, so that even a mistake here could not run anything.
+Every text from records or people passes `escape`; the page's Content-Security-Policy forbids scripts and requests too.
 """
 
+import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from neuclust import __version__
 from neuclust.analysis.estimates import counted, sentence, with_error
-from neuclust.analysis.groups import ProblemRuns
+from neuclust.analysis.groups import ProblemRuns, settings_of
 from neuclust.analysis.sources import Failure
 from neuclust.analysis.summary import Row, Summary
 from neuclust.analysis.verdicts import CONFIDENCE, UNTOLD, level_of
 from neuclust.environments.catalogue import ENVIRONMENTS
+from neuclust.experiment.records import RunRecord
 from neuclust.report.drawing import Picture, inline_svg
 from neuclust.report.pictures import MOST_DRAWN, MOST_PANELS, colours
 from neuclust.report.results import Cell, Column, columns_of
 
 CSS = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
-READING = (
-    Path(__file__).with_name("reading.html").read_text(encoding="utf-8").replace("LEVEL", f"{level_of(CONFIDENCE):g}")
-)
+READING = Path(__file__).with_name("reading.html").read_text(encoding="utf-8")
+PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "matplotlib")
 CONTENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+TRACEBACK = "<details><summary>traceback</summary><pre>{}</pre></details>"
 MOST_FAILURES = 100  # shown one by one
 MOST_NOTES, MOST_NAMED = 8, 4  # before the rest is folded away, or only counted
 
@@ -47,10 +50,30 @@ class Provenance:
     again: Sequence[str] = ()
 
 
+def run_versions(records: Iterable[RunRecord]) -> str:
+    """The versions of neuclust that the records name, in a phrase."""
+    named = sorted({record.version for record in records if record.version})
+    return f"neuclust {', '.join(named)}" if named else "a neuclust that did not leave its version"
+
+
+def page_versions() -> str:
+    """What a page is made with."""
+    packages = ", ".join(f"{name} {_version(name)}" for name in PACKAGES)
+    return f"neuclust {__version__}, Python {platform.python_version()}, {packages}"
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
 def page(title: str, sections: Sequence[Section], failures: Sequence[Failure], made: Provenance) -> str:
     """The whole HTML document."""
-    parts = [_opening(title, sections, failures), *map(_section, sections), failures_html(failures), READING]
-    return document(title, "\n".join([*parts, _made(made)]))
+    parts = [_opening(title, sections, failures), *map(_section, sections), failures_html(failures)]
+    reading = READING.replace("LEVEL", f"{level_of(CONFIDENCE):g}")
+    return document(title, "\n".join([*parts, reading, _made(made)]))
 
 
 def document(title: str, body: str) -> str:
@@ -81,32 +104,26 @@ def _opening(title: str, sections: Sequence[Section], failures: Sequence[Failure
     contenders = [contender for section in sections for contender in section.summary.problem.contenders]
     runs = sum(len(contender.runs) for contender in contenders)
     policies = len({contender.policy for contender in contenders})
-    counts = (
-        f"{counted(runs, 'run')} of {counted(policies, 'policy', 'policies')} on {counted(len(sections), 'problem')}"
-    )
+    on = f"{counted(runs, 'run')} of {counted(policies, 'policy', 'policies')} on {counted(len(sections), 'problem')}"
     failed = f'; <a href="#failures">{counted(len(failures), "run")} failed</a>' if failures else ""
     links = "".join(
         f'<li><a href="#{section.slug}">{escape(section.summary.title)}</a>: {escape(_finding(section.summary))}</li>'
         for section in sections
     )
     contents = f"<ul>{links}</ul>" if len(sections) > 1 else ""
-    return f'<header><h1>{escape(title)}</h1><p class="soft">{counts}{failed}.</p>{contents}</header>'
+    return f'<header><h1>{escape(title)}</h1><p class="soft">{on}{failed}.</p>{contents}</header>'
 
 
 def _section(section: Section) -> str:
-    problem = section.summary.problem
-    return (
-        f'<section id="{section.slug}"><h2>{escape(problem.env)}</h2><p>{escape(_what_it_is(problem))}</p>'
-        f'<p class="finding">{escape(_finding(section.summary))}</p>{section_content(section)}</section>'
-    )
+    problem, finding = section.summary.problem, escape(_finding(section.summary))
+    start = f"<h2>{escape(problem.env)}</h2><p>{escape(_what_it_is(problem))}</p>"
+    return f'<section id="{section.slug}">{start}<p class="finding">{finding}</p>{section_content(section)}</section>'
 
 
 def section_content(section: Section) -> str:
     """Table, notes and pictures of one problem."""
-    drawn = "".join(
-        figure_html(section.slug, picture, f"{picture.title} on {section.summary.title}")
-        for picture in section.pictures
-    )
+    where = section.summary.title
+    drawn = "".join(figure_html(section.slug, each, f"{each.title} on {where}") for each in section.pictures)
     return f'{_table(section.summary)}{_notes(section)}<div class="pictures">{drawn}</div>'
 
 
@@ -142,9 +159,7 @@ def _row(row: Row, columns: Sequence[tuple[Column, Cell]], colour: str | None) -
     one = row.contender
     swatch = f'<span class="swatch" style="background:{colour}"></span>' if colour else ""
     preset = [] if one.preset == "default" else [f"preset {one.preset}"]
-    settings = [f"{key}={value}" for key, value in sorted(one.runs[0].settings.items())]
-    clusters = [f"clusters={count}"] if (count := one.runs[0].clusters) is not None else []
-    small = "".join(map(_small, (*preset, *settings, *clusters)))
+    small = "".join(map(_small, (*preset, *settings_of(one.runs[0]))))
     line = "".join(
         f"<td{words_class(column.words)}>{escape(cell(row))}{_small(column.small(row)) if column.small else ''}</td>"
         for column, cell in columns
@@ -190,7 +205,11 @@ def failures_html(failures: Sequence[Failure]) -> str:
     """The section of runs that ended in an error; nothing where none did."""
     if not failures:
         return ""
-    shown = "".join(f"<dt>{escape(each.name)}</dt><dd>{_failure(each)}</dd>" for each in failures[:MOST_FAILURES])
+    shown = "".join(
+        f"<dt>{escape(each.name)}</dt><dd>{escape(each.error)}"
+        f"{TRACEBACK.format(escape(each.traceback)) if each.traceback else ''}</dd>"
+        for each in failures[:MOST_FAILURES]
+    )
     more = len(failures) - MOST_FAILURES
     rest = f"<p>… and {more} more.</p>" if more > 0 else ""
     said = f"{counted(len(failures), 'run')} ended in an error and {'is' if len(failures) == 1 else 'are'}"
@@ -200,14 +219,9 @@ def failures_html(failures: Sequence[Failure]) -> str:
     )
 
 
-def _failure(failure: Failure) -> str:
-    traceback = f"<details><summary>traceback</summary><pre>{escape(failure.traceback)}</pre></details>"
-    return f"{escape(failure.error)}{traceback if failure.traceback else ''}"
-
-
 def _made(made: Provenance) -> str:
-    again = "\n".join(made.again)
-    runs = f"<p>The same runs again:</p><pre>{escape(again)}</pre>" if again else ""
+    again = escape("\n".join(made.again))
+    runs = f"<p>The same runs again:</p><pre>{again}</pre>" if again else ""
     return (
         '<section id="made"><h2>How this was made</h2>'
         f"<p>Runs: {escape(made.runs)}.</p>{runs}"

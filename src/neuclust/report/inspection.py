@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from neuclust.analysis.inspection import Inspection
-from neuclust.analysis.inspection_rewards import Floats, regrets_per_thousand
+from neuclust.analysis.inspection_rewards import Floats
 from neuclust.report.drawing import BEST_DASH, BLUE, GREY, INK, ORANGE, panels
 
 WIDE, NARROW = (10.0, 4.4), (7.0, 4.4)  # inches
@@ -41,16 +41,10 @@ def elbow_figure(found: Inspection) -> Figure:
     height = dict(found.clusters.elbow)[chosen]
     axes.plot([chosen], [height], marker="o", markersize=10, markerfacecolor="none", markeredgecolor=ORANGE, mew=2)
     share = height / found.clusters.elbow[0][1]
-    axes.annotate(
-        f"{chosen} clusters: {share:.0%} of the sum with one",
-        (chosen, height),
-        xytext=(0.97, 0.93),
-        textcoords="axes fraction",
-        ha="right",
-        va="top",
-        color=ORANGE,
-        arrowprops={"arrowstyle": "-", "color": ORANGE, "linewidth": 0.8, "shrinkB": 7},
-    )
+    words = f"{chosen} clusters: {share:.0%} of the sum with one"
+    arrow = {"arrowstyle": "-", "color": ORANGE, "linewidth": 0.8, "shrinkB": 7}
+    corner: dict[str, Any] = {"xytext": (0.97, 0.93), "textcoords": "axes fraction", "ha": "right", "va": "top"}
+    axes.annotate(words, (chosen, height), color=ORANGE, arrowprops=arrow, **corner)
     figure.suptitle(f"{found.name}: how many clusters?", color=INK)
     return figure
 
@@ -84,14 +78,9 @@ def _draw_histogram(axes: Axes, found: Inspection) -> None:
     shares = found.rewards.histogram.reshape(DRAWN_BINS, -1).sum(1)
     axes.stairs(100 * shares, np.linspace(0, 1, DRAWN_BINS + 1), fill=True, color=BLUE, alpha=0.85)
     axes.axvline(found.rewards.mean, color=INK, linewidth=1.2, linestyle=BEST_DASH)
-    axes.annotate(
-        f"  average {found.rewards.mean:.3f}  ",
-        (found.rewards.mean, 0.97),
-        xycoords=("data", "axes fraction"),
-        ha="left" if found.rewards.mean < 0.6 else "right",
-        va="top",
-        color=INK,
-    )
+    mean, side = found.rewards.mean, "left" if found.rewards.mean < 0.6 else "right"
+    place = (mean, 0.97)
+    axes.annotate(f"  average {mean:.3f}  ", place, xycoords=("data", "axes fraction"), ha=side, va="top", color=INK)
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 100 * float(shares.max()) * 1.12)
     axes.set_xlabel("mean reward of an arm in a round")
@@ -100,7 +89,7 @@ def _draw_histogram(axes: Axes, found: Inspection) -> None:
 
 def _draw_slates(axes: Axes, found: Inspection) -> None:
     """Values of every round in ascending order of the best: rounds have no natural order to follow."""
-    rewards, regrets = found.rewards, regrets_per_thousand(found.rewards)
+    rewards, regrets = found.rewards, found.rewards.regrets
     order = np.lexsort((rewards.static, rewards.best))
     kept = "one slate throughout" if found.arms_offered is None else "one order of the arms"
     share = 100 * np.arange(1, len(order) + 1) / len(order)
@@ -126,21 +115,15 @@ def _draw_plane(axes: Axes, found: Inspection, colours: list[tuple[float, ...]])
     shade = np.array(colours)[labels]
     x_values, y_values = clusters.plane.T
     axes.scatter(x_values, y_values, s=5, c=shade, alpha=0.6, linewidths=0, rasterized=True)
-    centres = {int(c): np.median(clusters.plane[labels == c], axis=0) for c in np.unique(labels)}
-    for cluster, (x, y) in _apart(centres, np.ptp(clusters.plane, axis=0)).items():
-        axes.text(x, y, str(cluster + 1), ha="center", va="center", fontsize=8, color=INK, bbox=LABEL_BOX)
+    extent, labelled = np.ptp(clusters.plane, axis=0), list[Floats]()
+    for cluster in np.unique(labels):  # larger ones first; a label that would cover another is left out
+        x, y = centre = np.median(clusters.plane[labels == cluster], axis=0)
+        if all(np.abs((centre - other) / extent).max() > LABEL_ROOM for other in labelled):
+            labelled.append(centre)
+            axes.text(x, y, str(cluster + 1), ha="center", va="center", fontsize=8, color=INK, bbox=LABEL_BOX)
     first, second = clusters.explained
     axes.set_xlabel(f"first principal component ({first:.0%} of the variance)")
     axes.set_ylabel(f"second ({second:.0%})")
-
-
-def _apart(centres: dict[int, Floats], extent: Floats) -> dict[int, Floats]:
-    """The centres that can be labelled without covering one another, larger clusters first."""
-    kept: dict[int, Floats] = {}
-    for cluster, centre in centres.items():
-        if all(np.abs((centre - other) / extent).max() > LABEL_ROOM for other in kept.values()):
-            kept[cluster] = centre
-    return kept
 
 
 def _hues(number: int) -> list[tuple[float, ...]]:

@@ -1,7 +1,7 @@
 """Pictures at the width of a paper's column: small, with a legend and no title, for a page and for print."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,25 +12,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from neuclust.analysis.curves import cluster_shares
 from neuclust.analysis.estimates import Estimate, number
-from neuclust.analysis.groups import Contender, ProblemRuns
-from neuclust.experiment.records import RunRecord
-from neuclust.report.drawing import (
-    BEST_DASH,
-    COLUMN_PEN,
-    FLOOR_DASH,
-    INK,
-    NO_BREAK_SPACE,
-    Picture,
-    bare,
-    dashed,
-    line_styles,
-    needs_log_axis,
-    new_figure,
-    shortened,
-    small_letters,
-    spread_words,
-    use_log_axis,
-)  # fmt: skip
+from neuclust.analysis.groups import ProblemRuns
+from neuclust.report import drawing
+from neuclust.report.drawing import Picture
 from neuclust.report.figures import draw_regret, draw_reward
 
 WIDTH, PLOT_HEIGHT = 3.4, 2.1  # inches; one column of most papers
@@ -41,7 +25,7 @@ LONGEST_NAME, LONGEST_TICK, SHORT_NAME = 56, 28, 24  # letters
 TIME_SPREAD = 10.0  # times apart from which seconds need a log axis
 RANK_COLOURS = ("#08519C", "#3182BD", "#6BAED6", "#BDD7E7", "#E4E4E4")
 RANK_NAMES = ("most played", "2nd", "3rd", "4th", "all others")
-BEST_POSSIBLE = ("best possible", dashed(BEST_DASH))
+BEST_POSSIBLE = ("best possible", drawing.dashed(drawing.BEST_DASH))
 
 Entry = tuple[str, Line2D]  # of a legend
 
@@ -49,13 +33,13 @@ Entry = tuple[str, Line2D]  # of a legend
 def pictures(problem: ProblemRuns) -> list[Picture]:
     """Every picture that the records of one problem can give."""
     makers = (regret_picture, _reward, _clipped, _runtime, _clusters)
-    with small_letters():
+    with drawing.small_letters():
         return [picture for draw in makers if (picture := draw(_drawn(problem)))]
 
 
 def colours(problem: ProblemRuns) -> dict[str, str]:
     """The colour of each contender in the pictures, by title; those not drawn have none."""
-    return {title: style.colour for title, style in line_styles(_drawn(problem)).items()}
+    return {title: style.colour for title, style in drawing.line_styles(_drawn(problem)).items()}
 
 
 def _drawn(problem: ProblemRuns) -> ProblemRuns:
@@ -64,31 +48,30 @@ def _drawn(problem: ProblemRuns) -> ProblemRuns:
 
 def regret_picture(problem: ProblemRuns) -> Picture | None:
     """Expected regret round by round; None where records came without curves."""
-    if not _all_have(problem, lambda run: run.curve):
+    if not all(run.curve for run in problem.runs):
         return None
     figure, axes = canvas(entries(problem))
-    _, log = draw_regret(axes, problem, COLUMN_PEN)
+    _, log = draw_regret(axes, problem, drawing.COLUMN_PEN)
     axes.set_ylabel(f"expected regret so far{' (log)' if log else ''}")
-    caption = f"The lower, the better; {spread_words(problem.seeds, 'one seed')}."
+    caption = f"The lower, the better; {drawing.spread_words(problem.seeds, 'one seed')}."
     return Picture("regret", "Expected regret", caption, figure)
 
 
 def _reward(problem: ProblemRuns) -> Picture | None:
-    if not _all_have(problem, lambda run: run.reward_curve and len(run.reward_curve) == len(run.curve)):
-        return None
+    if not all(run.reward_curve and len(run.reward_curve) == len(run.curve) for run in problem.runs):
+        return None  # foreign records may come without curves
     figure, axes = canvas([*entries(problem), BEST_POSSIBLE])
-    draw_reward(axes, problem, COLUMN_PEN)
+    draw_reward(axes, problem, drawing.COLUMN_PEN)
     axes.set_ylabel("average expected reward so far")
-    spread = spread_words(problem.seeds, "one seed")
-    caption = f"The higher, the better; dashed: the best possible; {spread}."
+    caption = f"The higher, the better; dashed: the best possible; {drawing.spread_words(problem.seeds, 'one seed')}."
     return Picture("reward", "Slate reward", caption, figure)
 
 
 def _clipped(problem: ProblemRuns) -> Picture:
-    names = [shortened(contender.title, LONGEST_TICK) for contender in problem.contenders]
+    names = [drawing.shortened(contender.title, LONGEST_TICK) for contender in problem.contenders]
     height = max(PLOT_HEIGHT + 0.3, 0.75 + 0.2 * len(names))  # beside the others on a page, or taller
     figure, axes = canvas((), height, left=min(0.5, 0.05 + 0.0165 * max(map(len, names))))
-    chosen = line_styles(problem)
+    chosen = drawing.line_styles(problem)
     for place, contender in enumerate(problem.contenders):
         final, colour = contender.over_seeds("clipped_regret"), chosen[contender.title].colour
         single = [run.clipped_regret for run in contender.runs]
@@ -96,9 +79,17 @@ def _clipped(problem: ProblemRuns) -> Picture:
         axes.errorbar(final.mean, place, xerr=final.error or 0.0, fmt="o", color=colour, markersize=4, capsize=2)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
-    _mark_floor(axes, problem.contenders[0].over_seeds("clipped_floor").mean)
+    floor = problem.contenders[0].over_seeds("clipped_floor").mean
+    axes.axvline(floor, color=drawing.INK, linewidth=0.9, linestyle=drawing.FLOOR_DASH, zorder=1)
+    axes.set_xlim(left=0)
+    to_the_left = floor > 0.7 * axes.get_xlim()[1]  # or the words would leave the picture
+    offset, side = (-2, "right") if to_the_left else (2, "left")
+    axes.annotate(
+        f"floor {number(floor)}, on average", (floor, 1.0), xycoords=axes.get_xaxis_transform(), xytext=(offset, 2),
+        textcoords="offset points", ha=side, fontsize=6.5,
+    )  # fmt: skip
     axes.grid(axis="y", visible=False)
-    bare(axes, grid="x", width=0.5)
+    drawing.bare(axes, grid="x", width=0.5)
     axes.set_xlabel(f"clipped regret after {problem.rounds} rounds")
     caption = (
         "The lower, the better; dashed: the floor, which a perfect policy pays too, on average: single runs scatter "
@@ -107,24 +98,9 @@ def _clipped(problem: ProblemRuns) -> Picture:
     return Picture("clipped", "Clipped regret and its floor", caption, figure)
 
 
-def _mark_floor(axes: Axes, floor: float) -> None:
-    axes.axvline(floor, color=INK, linewidth=0.9, linestyle=FLOOR_DASH, zorder=1)
-    axes.set_xlim(left=0)
-    to_the_left = floor > 0.7 * axes.get_xlim()[1]  # or the words would leave the picture
-    axes.annotate(
-        f"floor {number(floor)}, on average",
-        (floor, 1.0),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(-2 if to_the_left else 2, 2),
-        textcoords="offset points",
-        ha="right" if to_the_left else "left",
-        fontsize=6.5,
-    )
-
-
 def _runtime(problem: ProblemRuns) -> Picture:
     figure, axes = canvas(entries(problem, lines=False), handle=1.0)
-    chosen = line_styles(problem)
+    chosen = drawing.line_styles(problem)
     times = [max(contender.over_seeds("seconds").mean, 1e-3) for contender in problem.contenders]
     regrets = [contender.over_seeds("expected_regret") for contender in problem.contenders]
     for contender, seconds, regret in zip(problem.contenders, times, regrets, strict=True):
@@ -139,8 +115,8 @@ def _runtime(problem: ProblemRuns) -> Picture:
     else:
         axes.set_xlim(0, max(times) * 1.15)
     means = [regret.mean for regret in regrets]
-    if log_regret := needs_log_axis(means):
-        use_log_axis(axes, means)
+    if log_regret := drawing.needs_log_axis(means):
+        drawing.use_log_axis(axes, means)
     else:
         axes.set_ylim(0, max(1e-3, 1.25 * max(means)))
     axes.set_xlabel(f"seconds per run{' (log)' if log_time else ''}")
@@ -155,11 +131,17 @@ def _clusters(problem: ProblemRuns) -> Picture | None:
         return None
     top, below, panel = 0.2, 0.6, 1.3 if len(players) == 1 else 1.0
     height = below + len(players) * (panel + top) + 0.05
-    figure = new_figure((WIDTH, height))
+    figure = drawing.new_figure((WIDTH, height))
     figure.subplots_adjust(left=0.14, right=0.97, bottom=below / height, top=1 - (top + 0.02) / height, hspace=0.3)
     panels = figure.subplots(len(players), 1, squeeze=False)[:, 0]
     for axes, contender in zip(panels, players, strict=True):
-        _draw_shares(axes, contender)
+        rounds, shares = cluster_shares([run.chosen_clusters for run in contender.runs if run.chosen_clusters])
+        axes.stackplot(rounds, shares, colors=RANK_COLOURS, linewidth=0)
+        axes.set_xlim(float(rounds[0]), float(rounds[-1]))
+        axes.set_ylim(0, 1)
+        axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
+        axes.set_title(drawing.shortened(contender.title, LONGEST_NAME), loc="left", fontsize=7, pad=3)
+        axes.spines[["top", "right"]].set_visible(False)
     for axes in panels[:-1]:
         axes.set_xticklabels([])
     panels[-1].set_xlabel("round")
@@ -175,26 +157,11 @@ def _clusters(problem: ProblemRuns) -> Picture | None:
     return Picture("clusters", "Which clusters were played", caption, figure)
 
 
-def _draw_shares(axes: Axes, contender: Contender) -> None:
-    rounds, shares = cluster_shares([run.chosen_clusters for run in contender.runs if run.chosen_clusters])
-    axes.stackplot(rounds, shares, colors=RANK_COLOURS, linewidth=0)
-    axes.set_xlim(float(rounds[0]), float(rounds[-1]))
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0, 0.5, 1], ["0 %", "50 %", "100 %"])
-    axes.set_title(shortened(contender.title, LONGEST_NAME), loc="left", fontsize=7, pad=3)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _all_have(problem: ProblemRuns, has: Callable[[RunRecord], object]) -> bool:
-    """Foreign records may come without curves."""
-    return all(map(has, problem.runs))
-
-
 def entries(problem: ProblemRuns, lines: bool = True) -> list[Entry]:
     """Names and marks of all contenders, least regret first."""
-    chosen, found = line_styles(problem), []
+    chosen, found = drawing.line_styles(problem), []
     for contender in problem.contenders:
-        style, name = chosen[contender.title], shortened(contender.title, LONGEST_NAME)
+        style, name = chosen[contender.title], drawing.shortened(contender.title, LONGEST_NAME)
         shape = {"linestyle": style.dash, "linewidth": 1.3} if lines else {"linestyle": "", "marker": "o"}
         found.append((name, Line2D([], [], color=style.colour, markersize=4, **shape)))
     return found
@@ -203,22 +170,20 @@ def entries(problem: ProblemRuns, lines: bool = True) -> list[Entry]:
 def canvas(
     named: Sequence[Entry], height: float = PLOT_HEIGHT, left: float = 0.14, *, handle: float = 2.2, most: int = 2
 ) -> tuple[Figure, Axes]:
-    """Axes at the width of a column, with a legend of at most `most` columns below.
-
-    A leading blank keeps names that begin with _ visible.
-    """
+    """Axes at the width of a column, with a legend of at most `most` columns below."""
     columns = most if max((len(name) for name, _ in named), default=0) <= SHORT_NAME else 1
     room = LINE * math.ceil(len(named) / columns) + (0.08 if named else 0.0)
     whole = height + room
-    figure = new_figure((WIDTH, whole))
+    figure = drawing.new_figure((WIDTH, whole))
     figure.subplots_adjust(left=left, right=0.97, top=1 - 0.16 / whole, bottom=(room + 0.36) / whole)
     if named:
-        names = [f"{NO_BREAK_SPACE}{name}" if name.startswith("_") else name for name, _ in named]
+        # a leading blank keeps names that begin with _ visible
+        names = [f"{drawing.NO_BREAK_SPACE}{name}" if name.startswith("_") else name for name, _ in named]
         figure.legend(
             [mark for _, mark in named], names, loc="lower left", ncols=columns, frameon=False, labelspacing=0.25,
             borderaxespad=0.2, bbox_to_anchor=(0.01, 0.0), handlelength=handle,
         )  # fmt: skip
-    return figure, bare(figure.add_subplot(), width=0.5)
+    return figure, drawing.bare(figure.add_subplot(), width=0.5)
 
 
 def draw_points(axes: Axes, x: Sequence[float], ends: Sequence[Estimate], colour: str, **look: Any) -> None:

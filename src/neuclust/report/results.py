@@ -1,24 +1,18 @@
-"""The table of results: every column is declared once here, for terminals, CSV, LaTeX and HTML.
-
-A further column is one line of COLUMNS; `metric` makes one of any number that records hold.
-"""
-
-from __future__ import annotations
+"""The table of results for terminals, CSV, LaTeX and HTML: a column is one line of COLUMNS, `metric` for a number."""
 
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from operator import attrgetter
+
+from rich.console import Console
+from rich.table import Table
 
 from neuclust.analysis.estimates import Estimate, number, with_error
 from neuclust.analysis.summary import Row, Summary, summaries
 from neuclust.analysis.verdicts import UNTOLD
 from neuclust.experiment.records import RunRecord
-from neuclust.report.latex import escape, tabular
-from neuclust.report.tables import csv_text, terminal_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from neuclust.report.tables import csv_text, latex_escape, latex_tabular, terminal_table
 
 UNBOUNDED = 10_000  # letters, more than any line has
 Cell = Callable[[Row], str]
@@ -27,10 +21,9 @@ Values = dict[str, Callable[[Row], object]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of the tables it is in: of words for a terminal (`text`), `latex` and `html`.
+    """A column of `tables`; `values` are those of the CSV file, by name; `small` stands below the HTML cell.
 
-    `values` are what the CSV file holds, by name, with full precision. `small` stands below the HTML cell. A narrow
-    terminal drops columns by `dispensable`, the smallest first; 0 stays.
+    A narrow terminal drops columns by `dispensable`, the smallest first; 0 stays.
     """
 
     heading: str
@@ -52,14 +45,11 @@ class Column:
 def metric(field: str, heading: str, *also: str, small: Cell | None = None, dispensable: int = 0) -> Column:
     """Mean ± standard error over seeds of a number that records hold; `also` are further means for the CSV file."""
     values = _means(field) | {f"{field}_se": lambda row: row.over_seeds(field).error} | _means(*also)
-    return Column(
-        heading,
-        values,
-        lambda row: with_error(row.over_seeds(field)),
-        latex=lambda row: _tex(row.over_seeds(field)),
-        small=small,
-        dispensable=dispensable,
-    )
+
+    def cell(words: Callable[[Estimate], str]) -> Cell:
+        return lambda row: words(row.over_seeds(field))
+
+    return Column(heading, values, cell(with_error), latex=cell(_tex), small=small, dispensable=dispensable)
 
 
 def _means(*fields: str) -> Values:
@@ -69,13 +59,12 @@ def _means(*fields: str) -> Values:
     return {field: mean(field) for field in fields}
 
 
+def _number(field: str, start: str = "") -> Cell:
+    return lambda row: f"{start}{number(row.over_seeds(field).mean)}"
+
+
 def _seconds(*fields: str) -> Cell:
     return lambda row: " + ".join(f"{row.over_seeds(field).mean:.2f}" for field in fields)
-
-
-def _preset(row: Row) -> str:
-    one = row.contender
-    return f"{one.preset} ({one.settings})" if one.settings else one.preset
 
 
 def _versus_best(row: Row) -> str:
@@ -115,6 +104,7 @@ def _in_words(row: Row) -> str:
     return words.get(row.verdict, f"{row.verdict} than {best}")
 
 
+_policy = attrgetter("contender.policy")
 _NAMES: Values = {"preset": lambda row: row.contender.preset, "settings": lambda row: row.contender.settings}
 _GAP: Values = {
     "difference_to_best": lambda row: row.difference and row.difference.mean,
@@ -123,14 +113,9 @@ _GAP: Values = {
 _PARTS = ("select_seconds", "update_seconds")
 COLUMNS = (
     Column(
-        "policy",
-        {"policy": lambda row: row.contender.policy},
-        lambda row: row.contender.policy,
-        "text latex",
-        latex=lambda row: escape(row.contender.title),
-        words=True,
+        "policy", {"policy": _policy}, _policy, "text latex", lambda row: latex_escape(row.contender.title), words=True
     ),
-    Column("preset", _NAMES, _preset, "text", dispensable=4, words=True),
+    Column("preset", _NAMES, attrgetter("contender.preset_and_settings"), "text", dispensable=4, words=True),
     Column("seeds", {"seeds": lambda row: len(row.contender.runs)}, lambda row: str(len(row.contender.runs)), "html"),
     metric("expected_regret", "expected\nregret"),
     Column(
@@ -143,14 +128,8 @@ COLUMNS = (
     ),
     Column("verdict", {"verdict": lambda row: row.verdict}, _in_words, "html", words=True),
     metric("clipped_regret", "clipped\nregret"),
-    Column("its\nfloor", _means("clipped_floor"), lambda row: number(row.over_seeds("clipped_floor").mean)),
-    metric(
-        "successes",
-        "\nsuccesses",
-        "best_expected",
-        small=lambda row: f"best: {number(row.over_seeds('best_expected').mean)}",
-        dispensable=2,
-    ),
+    Column("its\nfloor", _means("clipped_floor"), _number("clipped_floor")),
+    metric("successes", "\nsuccesses", "best_expected", small=_number("best_expected", "best: "), dispensable=2),
     Column("seconds\nper run", _means("seconds"), _seconds("seconds"), small=_seconds(*_PARTS), dispensable=3),
     Column("select +\nupdate", _means(*_PARTS), _seconds(*_PARTS), "text", dispensable=1),
 )
@@ -163,8 +142,6 @@ def columns_of(table: str) -> list[tuple[Column, Cell]]:
 
 def rich_table(summary: Summary, width: int) -> Table:
     """The summary as a Rich table (text left, numbers right), without the columns that `width` has no room for."""
-    from rich.console import Console
-
     shown, left_out = [column for column, _ in columns_of("text")], list[str]()
     spare = sorted((column for column in shown if column.dispensable), key=lambda column: -column.dispensable)
     while Console(width=UNBOUNDED).measure(table := _terminal(summary, shown)).maximum > width and spare:
@@ -185,8 +162,6 @@ def _terminal(summary: Summary, columns: Sequence[Column]) -> Table:
 
 def text_table(records: Sequence[RunRecord], width: int = UNBOUNDED) -> str:
     """All summaries as plain text."""
-    from rich.console import Console
-
     out = io.StringIO()
     console = Console(file=out, width=width, color_system=None, highlight=False)
     for summary in summaries(records):
@@ -212,4 +187,4 @@ def latex_table(summary: Summary) -> str:
     columns = columns_of("latex")
     rows = [[cell(row) for _, cell in columns] for row in summary.rows]
     notes = (summary.title, "Means over seeds, ± 1 standard error; * not told from the best.", *summary.notes)
-    return tabular(f"l{'r' * (len(columns) - 1)}", [[column.title for column, _ in columns], *rows], notes)
+    return latex_tabular(f"l{'r' * (len(columns) - 1)}", [[column.title for column, _ in columns], *rows], notes)

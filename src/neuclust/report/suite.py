@@ -1,16 +1,12 @@
 """The suite's one table: problems down, policies across, mean ± standard error, the best learner in bold."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from matplotlib.figure import Figure
+from rich.table import Table
 
 from neuclust.analysis.estimates import with_error
 from neuclust.analysis.suite import SuiteRow, SuiteTable
+from neuclust.report.drawing import bare, new_figure
 from neuclust.report.tables import csv_text, markdown_text, terminal_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from rich.table import Table
 
 
 def _cell(row: SuiteRow, title: str) -> str:
@@ -41,15 +37,12 @@ def rich_suite_table(table: SuiteTable) -> Table:
     """For a terminal."""
     rows = [[row.name, *(_cell(row, title) for title in table.titles)] for row in table.rows]
     bold = [(place, 1 + table.titles.index(row.best)) for place, row in enumerate(table.rows) if row.best]
-    return terminal_table(
-        ["problem", *table.titles], rows, ["problem"], title="Expected regret, mean ± s.e.", bold=bold
-    )
+    title = "Expected regret, mean ± s.e."
+    return terminal_table(["problem", *table.titles], rows, ["problem"], title=title, bold=bold)
 
 
 def picture(table: SuiteTable) -> Figure:
     """Regret as a share of uniform play's, or of the largest where uniform has not played: left is better."""
-    from neuclust.report.drawing import bare, new_figure
-
     figure = new_figure((7.5, 1.2 + 0.34 * len(table.rows)), layout="constrained")
     axes = bare(figure.add_subplot(), grid="x")
     for column, title in enumerate(table.titles):

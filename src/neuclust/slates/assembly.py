@@ -9,9 +9,8 @@ Where F reads v and δ = 0, the slate is the greedy one: arms by (−v, tie), ea
 it. *Proof.* Slates that keep to the constraints are the bases of a matroid (`slates.constraints`). Its greedy basis B
 has, for every j, a j-th largest v at least that of any other basis S (Gale 1968): otherwise take the first j where it
 fails; the j best arms of S are independent, the j − 1 best of B are too, so one of the former extends the latter with
-a v above B's j-th, and greedy would have taken it. Putting the required arms back into both keeps that order. F reads
-sorted inputs and rises in each, so F(r_B) ≥ F(r_S), and the sums stand likewise: U(B) ≥ U(S) for any such F and any
-ω ≥ 0. Without constraints B is the top K by v: the slate of CN-UCB.
+a v above B's j-th, and greedy would have taken it. Adding the required arms to both keeps that order. F reads sorted
+inputs and rises in each, so U(B) ≥ U(S) for any such F and ω ≥ 0. Without constraints B is the top K by v (CN-UCB).
 
 Where ω = 0 and memberships are 0 or 1, counting categories stays greedy: the n_c arms taken of category c are its best
 by v, with utility Σ_{j ≤ n_c} v_cj + δ·1[n_c ≥ 1]. Its steps v_c1 + δ ≥ v_c2 ≥ … fall, and a separable concave sum over
@@ -42,11 +41,9 @@ SLACK = 1e-9  # a gain below this share of a slate's utility is rounding
 @dataclass(frozen=True, slots=True)
 @checked(exact_slates=NON_NEGATIVE, sweeps=NON_NEGATIVE)
 class AssemblyConfig:
-    """How hard to look where greedy is not known to be best.
-
-    Up to `exact_slates` slates of the arms that may still enter are all tried; `sweeps` rounds of single swaps come
-    first. `soft` counts categories by responsibilities instead of labels, where they are the policy's clusters.
-    """
+    """Search where greedy is not known to be best: `sweeps` rounds of single swaps, then all slates of the arms that
+    may still enter, if they are at most `exact_slates`. `soft` counts categories by responsibilities instead of labels,
+    where they are the policy's clusters."""
 
     exact_slates: int = 20_000
     sweeps: int = 20
@@ -76,12 +73,13 @@ class SlateUtility:
         total = self.values[slates].sum(1)
         if self.slate_weight:
             total = total + self.slate_weight * self.slate_value(self.reads[slates])
-        return total + self._variety(slates)
-
-    def _variety(self, slates: Tensor) -> Tensor | float:
         if self.diversity == 0 or self.membership is None:
-            return 0.0
-        return self.diversity * (1 - (1 - self.membership[slates]).prod(1)).sum(1)
+            return total
+        return total + self.diversity * (1 - (1 - self.membership[slates]).prod(1)).sum(1)
+
+    def of_one(self, slate: Tensor) -> float:
+        """U of one slate (k,)."""
+        return float(self.of(slate.unsqueeze(0))[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,7 @@ def assemble(
 ) -> Assembled:
     """The slate of K arms that keeps to the rules with the largest U found; `clusters` (n,) are skipped whole."""
     if utility.greedy_is_best:
-        slate = greedy_basis(utility.values, utility.rank, rules, k)
-        return _finished(utility, slate, exact=True)
+        return _finished(utility, greedy_basis(utility.values, utility.rank, rules, k), exact=True)
     clusters = torch.zeros_like(rules.categories) if clusters is None else clusters
     candidates = undominated(utility, rules, clusters, k)
     slate = improved(utility, rules, greedy_slate(utility, rules, candidates, k), candidates, config.sweeps)
@@ -109,11 +106,7 @@ def assemble(
 
 
 def greedy_basis(values: Tensor, rank: Tensor, rules: Rules, k: int) -> Tensor:
-    """The required arms and then arms by (−v, rank) while their categories have room: (K,).
-
-    An arm's place among its category's free arms says at once whether there is room: no arm before it was refused
-    for another reason.
-    """
+    """The required arms and then arms by (−v, rank) while their categories have room: (K,)."""
     free = _free(rules)
     order = free[sort_positions(values[free], rank[free])]
     _, category = torch.unique(rules.categories, return_inverse=True)
@@ -141,10 +134,8 @@ def _places(groups: Tensor) -> Tensor:
 
 def undominated(utility: SlateUtility, rules: Rules, clusters: Tensor, k: int) -> Tensor:
     """Free arms that fewer than K of their cluster and category beat in both v and r, by (−v, rank): (m,).
-
-    An arm beaten by K others of its group leaves at least one of them outside any slate that holds it; swapping the
-    two lowers neither Σv nor F and leaves every count as it was. With r = v these are the group's top K.
-    """
+    Of K arms that beat another one, a slate that holds it lacks at least one; swapping the two lowers neither Σv nor F
+    and changes no count. With r = v these are the group's top K."""
     free = _free(rules)
     order = free[sort_positions(utility.values[free], utility.rank[free])]
     pairs = torch.stack([clusters[order], rules.categories[order]], 1)
@@ -167,22 +158,16 @@ def undominated(utility: SlateUtility, rules: Rules, clusters: Tensor, k: int) -
 
 def greedy_slate(utility: SlateUtility, rules: Rules, candidates: Tensor, k: int) -> Tensor:
     """One arm after the other, each the one that makes U largest; slots still empty count as rewards of 0."""
-    padded = _padded(utility, k)
-    chosen = rules.required
+
+    def value(reads: Tensor) -> Tensor:
+        return utility.slate_value(torch.nn.functional.pad(reads, (0, k - reads.shape[1])))
+
+    padded, chosen = replace(utility, slate_value=value), rules.required
     for _ in range(k - len(rules.required)):
         options = candidates[_fitting(rules, chosen, candidates)]
         tried = torch.cat([chosen.expand(len(options), -1), options.unsqueeze(1)], 1)
         chosen = tried[_first_largest(padded.of(tried))]
     return chosen
-
-
-def _padded(utility: SlateUtility, k: int) -> SlateUtility:
-    """The same utility for slates that are not full yet."""
-
-    def value(reads: Tensor) -> Tensor:
-        return utility.slate_value(torch.nn.functional.pad(reads, (0, k - reads.shape[1])))
-
-    return replace(utility, slate_value=value)
 
 
 def _fitting(rules: Rules, chosen: Tensor, candidates: Tensor) -> Tensor:
@@ -200,7 +185,7 @@ def improved(utility: SlateUtility, rules: Rules, slate: Tensor, candidates: Ten
             return slate
         values = utility.of(tried)
         winner = _first_largest(values)
-        if not _above(float(values[winner]), float(utility.of(slate.unsqueeze(0))[0])):
+        if not _above(float(values[winner]), utility.of_one(slate)):
             return slate
         slate = tried[winner]
     return slate
@@ -220,7 +205,7 @@ def _swaps(rules: Rules, slate: Tensor, fixed: Tensor, candidates: Tensor) -> Te
 
 def _may_enter(utility: SlateUtility, slate: Tensor, candidates: Tensor, clusters: Tensor) -> Tensor:
     """Candidates whose bound, and whose cluster's bound, exceeds the slate's U; the slate's own arms stay."""
-    floor = float(utility.of(slate.unsqueeze(0))[0])
+    floor = utility.of_one(slate)
     names, of = torch.unique(clusters[candidates], return_inverse=True)
     tops = [
         torch.full((len(names),), -math.inf, dtype=source.dtype).scatter_reduce(0, of, source[candidates], "amax")
@@ -252,17 +237,11 @@ def _best_of_all(utility: SlateUtility, rules: Rules, slate: Tensor, arms: Tenso
         return slate, False
     rows = torch.combinations(torch.arange(len(free)), missing) if missing else torch.zeros(1, 0, dtype=torch.int64)
     tried = torch.cat([rules.required.expand(len(rows), -1), free[rows]], 1)
-    tried = tried[_keeps_caps(rules, tried)]
+    held = rules.categories[tried]
+    tried = tried[(held.unsqueeze(2) == held.unsqueeze(1)).sum(2).amax(1) <= rules.cap]
     values = utility.of(tried)
     winner = _first_largest(values)
-    better = _above(float(values[winner]), float(utility.of(slate.unsqueeze(0))[0]))
-    return (tried[winner] if better else slate), True
-
-
-def _keeps_caps(rules: Rules, slates: Tensor) -> Tensor:
-    """Which slates (m, K) hold at most the cap of every category, (m,) bool."""
-    held = rules.categories[slates]
-    return (held.unsqueeze(2) == held.unsqueeze(1)).sum(2).amax(1) <= rules.cap
+    return (tried[winner] if _above(float(values[winner]), utility.of_one(slate)) else slate), True
 
 
 def _above(new: float, old: float) -> bool:
@@ -277,4 +256,4 @@ def _first_largest(values: Tensor) -> int:
 
 def _finished(utility: SlateUtility, slate: Tensor, exact: bool) -> Assembled:
     ordered = slate[sort_positions(utility.values[slate], utility.rank[slate])]
-    return Assembled(ordered, float(utility.of(ordered.unsqueeze(0))[0]), exact)
+    return Assembled(ordered, utility.of_one(ordered), exact)

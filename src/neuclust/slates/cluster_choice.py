@@ -1,12 +1,9 @@
 """How many clusters the arms form, by which criterion, and whether they form any at all.
 
-All clusterings of one sample come from one Ward tree, cut at every number and refined by Lloyd's iterations: the same
-answer every time, without restarts. Whether there are clusters is decided by the silhouette: it must rise further above
-what samples without clusters reach (one Gaussian with the same covariance, and a uniform box along the same axes) than
-any of those samples rises above the others, and the clusters must come back when halves of the sample are clustered.
+Clusterings are cuts of one Ward tree, refined by Lloyd's iterations. There are clusters where the silhouette rises
+further above that of samples without clusters (one Gaussian with the same covariance, and a uniform box along the same
+axes) than any of those samples rises above the others, and where halves of the sample give the same clusters.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -84,7 +81,9 @@ class ClusterReport:
 def choose_clusters(data: Tensor, criterion: str = "stability", most: int = 30, seed: int = 0) -> ClusterReport:
     """Look at 1 to `most` clusters of the rows of data (n, d)."""
     points = data.numpy(force=True).astype(np.float64)
-    sample = _sampled(points, SAMPLE, stream(seed, "cluster choice"))
+    sample, generator = points, stream(seed, "cluster choice")
+    if len(points) > SAMPLE:
+        sample = points[np.sort(generator.choice(len(points), SAMPLE, replace=False))]
     most = max(1, min(most, len(np.unique(sample, axis=0)) - 1, len(sample) // 2))
     looked = _Looked(sample)
     references = _references(sample, most, seed)
@@ -93,7 +92,7 @@ def choose_clusters(data: Tensor, criterion: str = "stability", most: int = 30, 
     rise, needed = separation(looked, references)
     row, steady = (rows[chosen[name] - 1] for name in (criterion, "silhouette"))  # the verdict is one for all criteria
     clustered = rise > needed and row.count > 1 and steady.stability >= LEAST_STABILITY
-    centroids = looked.centroids(row.count if clustered else 1)
+    centroids = looked.fit(row.count if clustered else 1)[1]
     return ClusterReport(
         criterion, len(points), len(sample), rows, chosen, rise, needed, steady.stability, clustered,
         "gaussian-mixture" if row.diagonal > row.spherical else "kmeans", torch.from_numpy(centroids),
@@ -118,23 +117,6 @@ def responsibilities(
     return torch.softmax(-squares / (2 * variance), 1)
 
 
-def separation(looked: _Looked, references: _References) -> tuple[float, float]:
-    """max_k (s_k − m_k) against the kind of reference it beats least, and what that kind may reach by chance.
-
-    m_k is the mean silhouette of the references; their own rises are above the mean of the others.
-    """
-    if not references.counts:
-        return 0.0, LEAST_RISE
-    found = np.array([looked.silhouette(count) for count in references.counts])
-    sides = []
-    for curves in references.curves:
-        others = (curves.sum(0) - curves) / (len(curves) - 1)
-        null = (curves - others).max(1)
-        needed = max(LEAST_RISE, float(null.max() + SPREADS * null.std()))
-        sides.append((float((found - curves.mean(0)).max()), needed))
-    return min(sides, key=lambda side: side[0] - side[1])
-
-
 @dataclass(frozen=True, slots=True)
 class _References:
     """Silhouettes of samples without clusters: one matrix (samples, counts) per kind."""
@@ -147,14 +129,6 @@ class _References:
         if count < 2 or not self.counts:
             return 0.0
         return max(float(np.interp(count, self.counts, curves.mean(0))) for curves in self.curves)
-
-
-def _references(points: Points, most: int, seed: int) -> _References:
-    counts = tuple(count for count in COARSE if count <= most)
-    curves = (
-        np.array([_reference(points, kind, counts, seed, i) for i in range(REFERENCES)]) for kind in (_gaussian, _box)
-    )
-    return _References(counts, tuple(curves))
 
 
 class _Looked:
@@ -195,9 +169,6 @@ class _Looked:
         found = KMeans(len(start), init=start, n_init=1, max_iter=100).fit(self.points)
         return found.labels_.astype(np.int64), found.cluster_centers_
 
-    def centroids(self, count: int) -> Points:
-        return self.fit(count)[1]
-
     def squares(self, count: int) -> float:
         labels, centroids = self.fit(count)
         return float(((self.points - centroids[labels]) ** 2).sum())
@@ -218,20 +189,30 @@ class _Looked:
         return float(scores.mean())
 
 
+def separation(looked: _Looked, references: _References) -> tuple[float, float]:
+    """max_k (s_k − m_k) against the kind of reference it beats least, and what that kind may reach by chance.
+    m_k is the mean silhouette of the references; their own rises are above the mean of the others."""
+    if not references.counts:
+        return 0.0, LEAST_RISE
+    found = np.array([looked.silhouette(count) for count in references.counts])
+    sides = []
+    for curves in references.curves:
+        others = (curves.sum(0) - curves) / (len(curves) - 1)
+        null = (curves - others).max(1)
+        needed = max(LEAST_RISE, float(null.max() + SPREADS * null.std()))
+        sides.append((float((found - curves.mean(0)).max()), needed))
+    return min(sides, key=lambda side: side[0] - side[1])
+
+
 def _rows(looked: _Looked, references: _References, most: int, seed: int) -> tuple[CountRow, ...]:
     splits = [_Split(looked.points, seed, i) for i in range(HALVES)]
-    return tuple(
-        CountRow(
-            count,
-            looked.squares(count),
-            looked.silhouette(count),
-            references.at(count),
-            float(np.mean([split.agreement(count) for split in splits])),
-            float(np.mean([split.density(count, "spherical") for split in splits])),
-            float(np.mean([split.density(count, "diagonal") for split in splits])),
-        )
-        for count in range(1, most + 1)
-    )
+
+    def row(count: int) -> CountRow:
+        halves = [(s.agreement(count), s.density(count, "spherical"), s.density(count, "diagonal")) for s in splits]
+        own = looked.squares(count), looked.silhouette(count), references.at(count)
+        return CountRow(count, *own, *(float(np.mean(column)) for column in zip(*halves, strict=True)))
+
+    return tuple(row(count) for count in range(1, most + 1))
 
 
 class _Split:
@@ -247,7 +228,8 @@ class _Split:
         """The adjusted Rand index of all points as either half's centroids would label them."""
         from sklearn.metrics import adjusted_rand_score
 
-        labels = [_nearest(self.points, half.centroids(count)) for half in (self.left, self.right)]
+        centroids = [half.fit(count)[1] for half in (self.left, self.right)]
+        labels = [np.argmin(0.5 * (found**2).sum(1) - self.points @ found.T, 1) for found in centroids]  # the nearest
         return float(adjusted_rand_score(*labels))
 
     def density(self, count: int, kind: str) -> float:
@@ -272,10 +254,16 @@ def _log_density(points: Points, means: Points, variances: Points, weights: Poin
     return float(logsumexp(logs, axis=1).mean())
 
 
-def _reference(points: Points, kind: Callable[..., Points], counts: Sequence[int], seed: int, index: int) -> Points:
-    """Silhouettes of a sample of the same size that has no clusters, (counts,)."""
-    looked = _Looked(kind(points, stream(seed, f"cluster reference {kind.__name__}", index)))
-    return np.array([looked.silhouette(count) for count in counts])
+def _references(points: Points, most: int, seed: int) -> _References:
+    """Silhouettes of samples of the same size that have no clusters."""
+    counts = tuple(count for count in COARSE if count <= most)
+
+    def curve(kind: Callable[..., Points], index: int) -> list[float]:
+        looked = _Looked(kind(points, stream(seed, f"cluster reference {kind.__name__}", index)))
+        return [looked.silhouette(count) for count in counts]
+
+    curves = (np.array([curve(kind, index) for index in range(REFERENCES)]) for kind in (_gaussian, _box))
+    return _References(counts, tuple(curves))
 
 
 def _gaussian(points: Points, generator: np.random.Generator) -> Points:
@@ -296,9 +284,7 @@ def _along_axes(points: Points, drawn: Points) -> Points:
 
 def _by_elbow(rows: Sequence[CountRow]) -> int:
     """The sharpest bend of log W_k: the largest ratio of the fall to k to the fall beyond it.
-
-    A tenth of the mean fall joins both, so that the ratio of two small falls says nothing.
-    """
+    A tenth of the mean fall joins both, so that the ratio of two small falls says nothing."""
     logs = np.log(np.maximum([row.squares for row in rows], 1e-12 * max(rows[0].squares, 1e-300)))
     if len(logs) < 3:
         return rows[-1].count
@@ -320,14 +306,6 @@ _CHOICES: dict[str, Callable[[Sequence[CountRow]], int]] = {
     "stability": _by_stability,
     "likelihood": lambda rows: max(rows, key=lambda row: row.likelihood).count,
 }
-
-
-def _sampled(points: Points, size: int, generator: np.random.Generator) -> Points:
-    return points if len(points) <= size else points[np.sort(generator.choice(len(points), size, replace=False))]
-
-
-def _nearest(points: Points, centroids: Points) -> Labels:
-    return np.asarray(np.argmin(0.5 * (centroids**2).sum(1) - points @ centroids.T, 1))
 
 
 def _one_hot(labels: Labels) -> Points:

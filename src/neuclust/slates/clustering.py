@@ -1,12 +1,10 @@
-"""Clusters of arms, by any scikit-learn style clusterer, settled once or followed from round to round."""
-
-from __future__ import annotations
+"""Clusters of arms, by any scikit-learn style clusterer, fitted once or anew each round."""
 
 import logging
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ from neuclust.kernels import jit
 from neuclust.kernels.lloyd import lloyd
 from neuclust.kernels.ranking import unsound
 from neuclust.models.encoder import active_contexts
-from neuclust.models.state import check_indices, check_lengths, expect, take_rows
+from neuclust.models.state import check_indices, check_lengths, expect, take_ids, take_rows
 from neuclust.slates.cluster_choice import ClusterReport, choose_clusters
 from neuclust.slates.partition import Clusters, Partition, usable
 
@@ -32,14 +30,11 @@ logger = logging.getLogger(__name__)
 class ClusteringConfig:
     """How arms are grouped.
 
-    `small` says what happens to clusters with fewer than K arms: `merge` into the nearest, `skip`, `fill` from
-    the nearest, or `error`. `on` masked clusters z instead of profiles: another, easier algorithm, by name.
-    `warm` starts each re-clustering of the online variant from the last centroids. HDBSCAN's noise points
-    join the `nearest` cluster or form their `own`. `seed` None takes the policy's seed, so that runs differ in their
-    clusters; a number gives every run the same ones.
-
-    `choose` other than fixed takes the number from the data, up to `most`, by that criterion
-    (`slates.cluster_choice`) and leaves `count` aside; arms that are not clustered at all form one cluster.
+    `small`: clusters with fewer than K arms are merged into the nearest, skipped, filled from the nearest, or an error.
+    `on` masked clusters z instead of profiles: another, easier problem. `warm` starts each re-clustering of the online
+    variant from the last centroids. HDBSCAN's noise points join the `nearest` cluster or form their `own`. `seed` None
+    is the policy's seed. `choose` other than fixed takes the number of clusters, up to `most`, from the data by that
+    criterion (`slates.cluster_choice`) instead of `count`; one cluster where arms form none.
     """
 
     method: Literal["kmeans", "minibatch", "gaussian-mixture", "agglomerative", "hdbscan"] = "kmeans"
@@ -56,12 +51,10 @@ class ClusteringConfig:
 
     def __post_init__(self) -> None:
         if self.choose != "fixed" and (self.method == "hdbscan" or self.on == "masked" or self.most < 2):
-            raise ConfigError(
-                f"clustering.choose={self.choose}: expected most of at least 2, clusters on profiles and a method that "
-                f"takes a number, got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
-            )
+            got = f"got most={self.most}, on={self.on} and method={self.method}; use choose=fixed"
+            raise ConfigError(f"clustering.choose={self.choose}: needs most >= 2, on=profiles and no hdbscan, {got}")
 
-    def seeded(self, seed: int) -> ClusteringConfig:
+    def seeded(self, seed: int) -> Self:
         """This configuration for a policy of the given seed."""
         return self if self.seed is not None else replace(self, seed=seed % 2**32)
 
@@ -73,12 +66,9 @@ class Clusterer(Protocol):
 
 
 class ClusterMap:
-    """Which cluster an arm belongs to; offline it is settled by the first update, online it follows profiles.
-
-    Offline, all arms of `catalogue` = (arm ids, profiles) are clustered, or those of the first round where there is
-    no catalogue; arms that were not there join the nearest centroid. `config` has a seed (`ClusteringConfig.seeded`),
-    `dim` is the number of features, where it is known.
-    """
+    """The cluster of every arm: settled by the first update offline, refitted to tracked profiles online.
+    Offline, all arms of `catalogue` = (arm ids, profiles), or else of the first round, are clustered; others join the
+    nearest centroid. `config` has a seed (`ClusteringConfig.seeded`); `dim` None: not known."""
 
     def __init__(
         self, config: ClusteringConfig, slate_size: int, clusterer: Clusterer | None = None,
@@ -114,8 +104,8 @@ class ClusterMap:
 
     def _fit(self, round: Round, refit: bool) -> tuple[Tensor, Clusters]:
         """Arm ids, ascending, and their clusters; those of the same tensor again are not computed twice."""
-        known = self.catalogue if self.catalogue is not None and not refit else (round.arm_ids, round.profiles)
-        ids, profiles = known
+        whole = self.catalogue is not None and not refit
+        ids, profiles = self.catalogue if whole and self.catalogue else (round.arm_ids, round.profiles)
         fitted = self._fitted  # read once: another thread may look at other profiles
         if fitted is None or fitted[0] is not profiles:
             config, start = self._chosen(profiles)
@@ -154,7 +144,7 @@ class ClusterMap:
             unknown = self.dim is None and "centroids" in state
             width = tuple(state["centroids"].shape[1:2]) if unknown else (self.dim or 0,)
             centroids = take_rows(state, "centroids", width)
-            ids, labels = take_rows(state, "ids", (), torch.int64), take_rows(state, "labels", (), torch.int64)
+            ids, labels = take_ids(state, "ids"), take_ids(state, "labels")
             check_lengths(ids=ids, labels=labels)
             check_indices("labels", labels, len(centroids))
             expect(len(ids) > 0 and bool((ids[1:] >= ids[:-1]).all()), "ids in ascending order", "another one")
@@ -181,10 +171,8 @@ def fit_clusters(
     """Cluster the rows of data (n, d); empty clusters are dropped, noise points are placed."""
     points = data.numpy(force=True).astype(np.float64, copy=False)
     if clusterer is None and config.method != "hdbscan" and config.count > len(points):
-        raise ConfigError(
-            f"clustering.count: expected at most as many clusters as arms, got {config.count} clusters for "
-            f"{len(points)} arms; lower clustering.count"
-        )
+        got = f"got {config.count} clusters for {len(points)} arms; lower clustering.count"
+        raise ConfigError(f"clustering.count: expected at most as many clusters as arms, {got}")
     if clusterer is None and config.count == 1 and config.method != "hdbscan":
         return Clusters(torch.zeros(len(points), dtype=torch.int64), data.to(torch.float64).mean(0, keepdim=True))
     if start is not None and clusterer is None and config.method == "kmeans" and jit.available:
@@ -196,52 +184,42 @@ def fit_clusters(
         raw = np.asarray((clusterer or _clusterer(config, start)).fit_predict(points)).astype(np.int64)
     clusters = _named(data, raw, config.noise)
     if len(clusters.centroids) == 1:
-        raise DataError(
-            f"clustering: expected arms that form several clusters, got all {len(points)} in one; their profiles "
-            "may be identical. Use clustering.count=1, or the policy cn-ucb, which does not cluster"
-        )
+        got = f"got all {len(points)} in one; their profiles may be identical: use clustering.count=1 or cn-ucb"
+        raise DataError(f"clustering: expected arms that form several clusters, {got}")
     return clusters
 
 
 def _clusterer(config: ClusteringConfig, start: Tensor | None) -> Clusterer:
     from sklearn import cluster, mixture
 
-    made: Clusterer
-    warm: dict[str, Any] = {"init": start.numpy(force=True), "n_init": 1} if start is not None else {}
-    count = len(start) if start is not None else config.count
-    k_means = {"n_clusters": count, "max_iter": config.max_iter, "random_state": config.seed, "n_init": config.n_init}
-    if config.method == "kmeans":
-        made = cluster.KMeans(**(k_means | warm))
-    elif config.method == "minibatch":
-        made = cluster.MiniBatchKMeans(**(k_means | warm))
-    elif config.method == "gaussian-mixture":
-        means = {"means_init": warm["init"]} if warm else {}
-        shared = {"max_iter": config.max_iter, "random_state": config.seed}
-        made = mixture.GaussianMixture(count, covariance_type="diag", **shared, **means)
-    elif config.method == "agglomerative":
-        made = cluster.AgglomerativeClustering(config.count)
-    else:
-        made = cluster.HDBSCAN(min_cluster_size=max(5, config.count), copy=True)
-    return made
+    count, first = (config.count, None) if start is None else (len(start), start.numpy(force=True))
+    shared: dict[str, Any] = {"max_iter": config.max_iter, "random_state": config.seed}
+    k_means = shared | ({"n_init": config.n_init} if first is None else {"init": first, "n_init": 1})
+    makers: dict[str, Callable[[], Clusterer]] = {
+        "kmeans": lambda: cluster.KMeans(count, **k_means),
+        "minibatch": lambda: cluster.MiniBatchKMeans(count, **k_means),
+        "gaussian-mixture": lambda: mixture.GaussianMixture(count, covariance_type="diag", means_init=first, **shared),
+        "agglomerative": lambda: cluster.AgglomerativeClustering(config.count),
+        "hdbscan": lambda: cluster.HDBSCAN(min_cluster_size=max(5, config.count), copy=True),
+    }
+    return makers[config.method]()
 
 
 def _named(data: Tensor, raw: NDArray[np.int64], noise: str) -> Clusters:
     """Labels 0 … C−1 without gaps, centroids, and a place for points labelled −1."""
     clustered = raw >= 0
     if not clustered.any():
-        raise DataError(
-            f"clustering: the clusterer called all {len(raw)} arms noise; lower clustering.count (HDBSCAN's smallest "
-            "cluster) or use clustering.method=kmeans"
-        )
+        advice = "lower clustering.count (HDBSCAN's smallest cluster) or use clustering.method=kmeans"
+        raise DataError(f"clustering: the clusterer called all {len(raw)} arms noise; {advice}")
     names, labels = np.unique(raw[clustered], return_inverse=True)
-    full = torch.full((len(raw),), len(names), dtype=torch.int64)
-    full[torch.from_numpy(clustered)] = torch.from_numpy(labels.astype(np.int64))
-    centroids = _centroids(data[torch.from_numpy(clustered)], full[torch.from_numpy(clustered)], len(names))
+    full, known = torch.full((len(raw),), len(names), dtype=torch.int64), torch.from_numpy(clustered)
+    full[known] = torch.from_numpy(labels.astype(np.int64))
+    centroids = _centroids(data[known], full[known], len(names))
     if clustered.all():
         return Clusters(full, centroids)
     if noise == "own":
         return Clusters(full, _centroids(data, full, len(names) + 1))
-    full[torch.from_numpy(~clustered)] = nearest(data[torch.from_numpy(~clustered)], centroids)
+    full[~known] = nearest(data[~known], centroids)
     return Clusters(full, _centroids(data, full, len(names)))
 
 

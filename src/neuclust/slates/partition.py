@@ -1,7 +1,5 @@
 """A round's arms in clusters that can all fill a slate, and the rules for clusters that are too small."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,12 +20,30 @@ class Clusters(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SmallCluster:
+    """A cluster of fewer than K arms that borrows the best of its neighbours, nearest first."""
+
+    members: Tensor
+    neighbours: tuple[Tensor, ...]
+
+    def filled(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
+        """Its own arms and the best of the nearest clusters, (1, k), best first."""
+        chosen = self.members
+        for others in self.neighbours:
+            if len(chosen) < k:
+                chosen = torch.cat([chosen, _ordered(others, scores, rank)[: k - len(chosen)]])
+        return _ordered(chosen, scores, rank).unsqueeze(0)
+
+
+def _ordered(positions: Tensor, scores: Tensor, rank: Tensor) -> Tensor:
+    return positions[sort_positions(scores[positions], rank[positions])]
+
+
+@dataclass(frozen=True, slots=True)
 class Partition:
     """A round's arms in clusters that can all fill a slate.
-
     `table` (C, largest) lists members, −1 padded; `kept` are the positions that `labels` and `table` count from
-    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`).
-    """
+    (None: all arms); `small` are the clusters that borrow from their neighbours (rule `fill`)."""
 
     labels: Tensor
     table: Tensor
@@ -62,28 +78,6 @@ class Partition:
         return best if self.order is None else best[self.order]
 
 
-@dataclass(frozen=True, slots=True)
-class SmallCluster:
-    """A cluster of fewer than K arms that borrows the best of its neighbours, nearest first."""
-
-    members: Tensor
-    neighbours: tuple[Tensor, ...]
-
-    def filled(self, scores: Tensor, rank: Tensor, k: int) -> Tensor:
-        """Its own arms and the best of the nearest clusters, (1, k), best first."""
-        chosen = self.members
-        for others in self.neighbours:
-            if len(chosen) == k:
-                break
-            order = _ordered(others, scores, rank)
-            chosen = torch.cat([chosen, order[: k - len(chosen)]])
-        return _ordered(chosen, scores, rank).unsqueeze(0)
-
-
-def _ordered(positions: Tensor, scores: Tensor, rank: Tensor) -> Tensor:
-    return positions[sort_positions(scores[positions], rank[positions])]
-
-
 def usable(clusters: Clusters, k: int, rule: str) -> Partition:
     """Apply the rule for clusters with fewer than k of the offered arms."""
     count = len(clusters.centroids)
@@ -91,10 +85,8 @@ def usable(clusters: Clusters, k: int, rule: str) -> Partition:
     lacking = (sizes < k) & (sizes > 0)
     if rule == "error" and bool(lacking.any()):
         worst = int(torch.nonzero(lacking)[0])
-        raise ConfigError(
-            f"clustering: expected every cluster to hold at least K = {k} arms, got {int(sizes[worst])} in cluster "
-            f"{worst}; set clustering.small to merge, skip or fill, or lower clustering.count"
-        )
+        got = f"got {int(sizes[worst])} in cluster {worst}; set clustering.small to merge, skip or fill"
+        raise ConfigError(f"clustering: expected every cluster to hold at least K = {k} arms, {got}")
     if rule == "merge":
         return _partition(_merged(clusters, sizes, k))
     if rule == "skip" and bool(lacking.any()):

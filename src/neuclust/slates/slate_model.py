@@ -1,6 +1,6 @@
-"""The slate model: the monotone network F, its scale, its inputs and its training."""
+"""Models of a slate's reward from its arms' rewards: the monotone network F, and a plain net."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,20 +10,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
-from neuclust.kernels import fused, jit
-from neuclust.kernels.initial import network_shapes
-from neuclust.kernels.monotone import (
-    MonotoneNetwork,
-    slate_gradient_norms,
-    slate_gradients,
-    slate_inputs,
-    slate_scores,
-    slate_value,
-)
+from neuclust.kernels import fused, jit, monotone
+from neuclust.kernels.initial import initial_network, network_shapes
+from neuclust.kernels.monotone import MonotoneNetwork, slate_value
+from neuclust.kernels.network import forward
 from neuclust.kernels.training import Examples, Parameters, Projection, Steps
+from neuclust.models.feature_net import AdamConfig, RetrainConfig, fit_network
 from neuclust.models.fitting import LeastSquares, TrainingConfig, fit
 from neuclust.models.history import History
-from neuclust.models.state import Shape, numbered, numbered_shapes, take_count, take_numbered
+from neuclust.models.state import Shape, load_saved_state, numbered_shapes, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.randomness import stream
 
@@ -35,9 +30,8 @@ class SlateModelConfig:
 
     scale `printed`: weights q(Θ); `calibrated`: q(Θ)·2/fan-in, so that F(1) ≈ 1 at the start.
     init `paper`: Θ ~ N(1/n, 1), b = 0; `monotone`: Θ ~ N(0, 1), b ~ U(±1/fan-in).
-    biases `trained` start as `init` says; `none`: there are none, which gives the printed number of parameters,
-    Kn + n; `drawn`: they start like the weights, at N(1/n, 1).
-    `weight` is ω in Σv + ωKF; `train_input` what F is fitted on: predictions of today's arm net, those made
+    biases `trained` start as `init` says, `drawn` at N(1/n, 1); `none` gives the printed number of parameters, Kn + n.
+    `weight` is ω in Σv + ωKF; `train_input` what F is fitted on: predictions of the present arm net, those made
     when the slate was learned, or the realised arm rewards.
     """
 
@@ -67,6 +61,8 @@ def slate_shapes(config: SlateModelConfig, slate_size: int) -> Iterator[tuple[st
 class SlateModel:
     """F(r) for slates of K arm rewards, non-decreasing in each."""
 
+    saved = ("net", "initial", "failures")
+
     def __init__(self, config: SlateModelConfig, slate_size: int, seed: int) -> None:
         self.config, self.slate_size = config, slate_size
         self.initial = initial_slate_network(config, slate_size, seed)
@@ -76,7 +72,7 @@ class SlateModel:
 
     def prepare(self, rewards: Tensor) -> Tensor:
         """What F reads of arm rewards (…, K): rectified and sorted descending, unless configured otherwise."""
-        return slate_inputs(rewards, self.config.relu_input, self.config.sort_input)
+        return monotone.slate_inputs(rewards, self.config.relu_input, self.config.sort_input)
 
     def value(self, rewards: Tensor) -> Tensor:
         """F of slates (…, K) -> (…)."""
@@ -84,11 +80,9 @@ class SlateModel:
 
     def score(self, values: Tensor, means: Tensor) -> Tensor:
         """V = Σv + ωK·F (or its average per arm) of slates with these v and f, (C, K) each: (C,).
-
-        Non-decreasing in every entry. F reads f, or v where `input` is optimistic.
-        """
+        Non-decreasing in every entry. F reads f, or v where `input` is optimistic."""
         source = values if self.config.input == "optimistic" else means
-        return slate_scores(values, self.value(source), self.config.weight, self.config.score == "mean")
+        return monotone.slate_scores(values, self.value(source), self.config.weight, self.config.score == "mean")
 
     def train(self, history: History, predicted: Tensor, updates: int) -> None:
         """Fit F to all slates seen; `predicted` (u,) are the arm net's means of the history's contexts."""
@@ -102,16 +96,15 @@ class SlateModel:
         self.net = self.net.with_parameters(result.parameters)
 
     def _problem(self, history: History, predicted: Tensor) -> LeastSquares:
+        training = self.config.training
         rewards, target, counts = slates_seen(history, predicted, self.config.train_input)
-        inputs = self.prepare(rewards)
-        share, pull = self.config.training.weights(max(1, int(counts.sum())), self.config.width)
-        weight = counts * share
-        examples = Examples(inputs, target, weight)
+        share, pull = training.weights(max(1, int(counts.sum())), self.config.width)
+        examples = inputs, target, weight = Examples(self.prepare(rewards), target, counts * share)
+        fusible = self.config.depth == 1 and training.engine == "auto" and jit.serves(*self.net.parameters)
+        anchor = self.initial.parameters if training.anchor == "initial" else None
 
         def gradient(parameters: Parameters, _: int) -> Parameters:
-            return slate_gradients(self.net.with_parameters(parameters), inputs, target, weight)
-
-        fusible = self.config.depth == 1 and self.config.training.engine == "auto" and jit.serves(*self.net.parameters)
+            return monotone.slate_gradients(self.net.with_parameters(parameters), inputs, target, weight)
 
         def loss(parameters: Parameters) -> float:
             if fusible:
@@ -122,10 +115,7 @@ class SlateModel:
         def curvature(parameters: Parameters) -> float:
             if fusible:
                 return fused.slate_sums(self.net, parameters, examples)[1]
-            return float((weight * slate_gradient_norms(self.net.with_parameters(parameters), inputs)).sum())
-
-        training = self.config.training
-        anchor = self.initial.parameters if training.anchor == "initial" else None
+            return float((weight * monotone.slate_gradient_norms(self.net.with_parameters(parameters), inputs)).sum())
 
         def at_once(start: Parameters, step: float) -> Parameters:
             limits = fused.Limits(self.config.clamp_all, self.config.nonneg_bias, self.config.biases != "none")
@@ -134,22 +124,13 @@ class SlateModel:
         project = slate_projection(self.config)
         return LeastSquares(gradient, loss, curvature, pull, anchor, project, at_once if fusible else None)
 
-    def state_dict(self) -> dict[str, Tensor]:
-        nets = numbered("parameter", self.net.parameters) | numbered("initial", self.initial.parameters)
-        return {**nets, "failures": torch.tensor(self.failures)}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        like = self.initial.parameters
-        self.net = self.net.with_parameters(take_numbered(state, "parameter", like))
-        self.initial = self.net.with_parameters(take_numbered(state, "initial", like))
-        self.failures = take_count(state, "failures")
+    state_dict, load_state_dict = saved_state, load_saved_state
 
 
 def slates_seen(history: History, predicted: Tensor, kind: str) -> tuple[Tensor, Tensor, Tensor]:
     """Arm rewards of the slates in a history (u, K), the slates' mean rewards (u,) and counts (u,).
 
-    Arm rewards are `predicted` (distinct contexts,) for the kind of this name, those predicted when the slate was
-    learned for `predicted-then`, those that came back for `realised`.
+    Arm rewards by `kind`: `predicted` (distinct contexts,), `predicted-then` (when the slate was learned), `realised`.
     """
     if kind == "predicted":
         groups, target, counts = history.slate_targets()
@@ -195,3 +176,50 @@ def slate_projection(config: SlateModelConfig) -> Projection | None:
                 parameter.clamp_(min=0)
 
     return project
+
+
+@dataclass(frozen=True, slots=True)
+@checked(width=AT_LEAST_ONE, depth=AT_LEAST_ONE)
+class SlateNetConfig:
+    """m units in L hidden layers; `train_input` is what stands for the arms' qualities when the net is fitted."""
+
+    width: int = 16
+    depth: int = 1
+    train_input: Literal["realised", "predicted"] = "realised"
+    adam: AdamConfig = field(default_factory=AdamConfig)
+    retrain: RetrainConfig = field(default_factory=RetrainConfig)
+
+
+def slate_net_shapes(config: SlateNetConfig, slate_size: int) -> Iterator[tuple[str, Shape]]:
+    """What a state of such a net for slates of this size holds at least."""
+    return numbered_shapes("weight", network_shapes("torch-default", slate_size, config.width, config.depth))
+
+
+class SlateNet:
+    """R̂ = f_B(s), s = a slate's qualities, rectified, sorted descending and padded with zeros to K; any net f_B."""
+
+    saved = ("net",)
+
+    def __init__(self, config: SlateNetConfig, slate_size: int, seed: int) -> None:
+        self.config, self.seed = config, seed
+        rng = stream(seed, "slate net")
+        self.net = self.initial = initial_network("torch-default", slate_size, config.width, config.depth, 1.0, rng)
+
+    def prepare(self, qualities: Tensor) -> Tensor:
+        """s of qualities (…, K), zeros where a slot is empty."""
+        return torch.sort(torch.relu(qualities), dim=-1, descending=True).values
+
+    def value(self, qualities: Tensor) -> Tensor:
+        """R̂ of slates (n, K) -> (n,)."""
+        return forward(self.net, self.prepare(qualities))
+
+    def train(self, history: History, predicted: Tensor, updates: int) -> None:
+        """Fit to all slates observed, if due; `predicted` (u,) are the qualities of the history's contexts."""
+        qualities, target, counts = slates_seen(history, predicted, self.config.train_input)
+        if not self.config.retrain.due(updates) or len(target) == 0 or self.config.adam.steps == 0:
+            return
+        rng = stream(self.seed, "slate net training", updates)
+        start = self.initial if self.config.adam.start == "restart" else self.net
+        self.net = fit_network(start, (self.prepare(qualities), target, counts), self.config.adam, rng)
+
+    state_dict, load_state_dict = saved_state, load_saved_state

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from neuclust.experiment.engines.device import fused
 from neuclust.experiment.engines.device.covariance import DualBatch, PrimalBatch, whitened
-from neuclust.experiment.engines.device.dealer import filled_up
-from neuclust.experiment.engines.device.graphs import bucket
-from neuclust.experiment.engines.device.learners import ArmLoss, SlateLoss
-from neuclust.experiment.engines.device.selection import first_alike, representatives, top_of_table
+from neuclust.experiment.engines.device.dealer import filled_up, representatives
+from neuclust.experiment.engines.device.engine import bucket, top_of_table
+from neuclust.experiment.engines.device.networks import ArmLoss, SlateLoss, first_alike
 from neuclust.kernels.monotone import MonotoneNetwork, slate_gradient_norms, slate_gradients
 from neuclust.kernels.network import Factors, Network, flatten, layer_factors, squared_norms
 from neuclust.kernels.ranking import sort_positions

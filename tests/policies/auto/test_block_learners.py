@@ -12,8 +12,13 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
-from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
-from neuclust.policies.auto.learners.block_regression import PRIOR, BlockRegression, BlockRegressionConfig
+from neuclust.policies.auto.learners.block_regression import (
+    PRIOR,
+    BlockLogistic,
+    BlockLogisticConfig,
+    BlockRegression,
+    BlockRegressionConfig,
+)
 from neuclust.policies.auto.learners.catalogue import (
     LEARNERS,
     LearnersConfig,

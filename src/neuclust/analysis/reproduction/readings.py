@@ -26,10 +26,11 @@ def reading_verdicts(found: Reproduction) -> list[JudgedClaim]:
 
 def reading_orders(found: Reproduction) -> list[Order]:
     """Readings under which both were played on common seeds."""
-    pairs = [
-        (each, paired(found.under(each, "neuclust"), found.under(each, "cn-ucb"))) for each in found.study.readings
+    return [
+        (reading, pair)
+        for reading in found.study.readings
+        if (pair := paired(found.under(reading, "neuclust"), found.under(reading, "cn-ucb"))) is not None
     ]
-    return [(reading, pair) for reading, pair in pairs if pair is not None]
 
 
 def readings_json(found: Reproduction) -> list[dict[str, Any]]:
@@ -49,7 +50,7 @@ def readings_json(found: Reproduction) -> list[dict[str, Any]]:
             "cn_ucb_clipped": regrets(pair.theirs, "clipped_regret"),
             "without_f": None if bare is None else regrets(bare),
             "difference": asdict(pair.gap),
-            "seeds": pair.seeds,
+            "seeds": len(pair.gaps),
             "ahead": sum(gap < 0 for gap in pair.gaps),
         }
         for reading, pair in reading_orders(found)
@@ -69,7 +70,7 @@ def _turns_on_the_start(orders: Sequence[Order]) -> list[JudgedClaim]:
     if not all(kinds.values()) or any(pair.few for _, pair in orders):
         return []
     behind = {zero: sum(pair.gap.mean > 0 and not pair.within_noise for pair in kinds[zero]) for zero in kinds}
-    told = "; ".join(f"{reading_title(reading)} {pair.told}" for reading, pair in orders)
+    told = "; ".join(f"{reading_title(reading)} {pair.difference}" for reading, pair in orders)
     counts = (
         f"NeUClust is behind in {behind[True]} of {len(kinds[True])} readings where the net starts at f = 0 and "
         f"in {behind[False]} of {len(kinds[False])} where it does not"
@@ -87,7 +88,7 @@ def _part_of_f(found: Reproduction) -> list[JudgedClaim]:
         if pair is None or pair.few:
             continue
         word = "no difference told" if pair.within_noise else "F helps" if pair.gap.mean < 0 else "F hurts"
-        told.append(f"{reading_title(reading)} {pair.told} (without F {regret_of(pair.theirs)}): {word}")
+        told.append(f"{reading_title(reading)} {pair.difference} (without F {regret_of(pair.theirs)}): {word}")
     evidence = f"Expected regret with F minus without it, paired: {'; '.join(told)}."
     return [JudgedClaim("What F does", "finding", evidence)] if told else []
 

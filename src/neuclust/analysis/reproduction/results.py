@@ -1,6 +1,6 @@
 """A reproduction as numbers: Table 1 with published beside measured, and every row as plain values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -9,25 +9,13 @@ from neuclust.analysis.groups import Contender, problems
 from neuclust.analysis.published import NAMES, Published, comparable, published
 from neuclust.analysis.sources import Failure
 from neuclust.experiment.records import RunRecord
-from neuclust.experiment.reproduction.phases import (
-    AUTHORS,
-    CLUSTERS,
-    GRIDS,
-    PAPER,
-    PAPER_POLICIES,
-    READINGS,
-    TUNED,
-    YARDSTICKS,
-    Phase,
-    Reading,
-    Scale,
-    Study,
-    paper_preset,
-)  # fmt: skip
+from neuclust.experiment.reproduction import phases
+from neuclust.experiment.reproduction.phases import Phase, Reading, Scale, Study
 from neuclust.experiment.tasks import labelled
 from neuclust.registry import POLICIES
 
-ESTIMATES = ("expected_regret", "clipped_regret", "successes")
+RunsByPhase = Mapping[str, tuple[RunRecord, ...]]
+MEASURED = ("expected_regret", "clipped_regret", "successes", "clipped_floor", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +40,7 @@ class Reproduction:
     rounds: int
     slate_size: int
     scale: Scale
-    runs: Mapping[str, tuple[RunRecord, ...]]
+    runs: RunsByPhase
     missing: int = 0
     elbow: tuple[tuple[int, float], ...] = ()
     searches: tuple[Search, ...] = ()
@@ -85,27 +73,22 @@ class Reproduction:
     def under(self, reading: Reading, policy: str, settings: Mapping[str, str] | None = None) -> Contender | None:
         """A policy of the phase of readings with the reading's settings, and others on top of them."""
         wanted = {**reading.settings, **(settings or {})}
-        alike = (one for one in self.contenders(READINGS) if (one.policy, one.preset) == (policy, reading.preset))
+        alike = (
+            one for one in self.contenders(phases.READINGS) if (one.policy, one.preset) == (policy, reading.preset)
+        )
         return next((one for one in alike if dict(one.runs[0].settings) == wanted), None)
 
 
-def runs_by_phase(
-    phases: Sequence[Phase], records: Mapping[str, RunRecord]
-) -> tuple[dict[str, tuple[RunRecord, ...]], int]:
-    """The records of every phase and how many are missing.
-
-    A run that two phases share was labelled by the one that played it; each phase calls it what it asked for.
-    """
+def runs_by_phase(asked: Sequence[Phase], records: Mapping[str, RunRecord]) -> tuple[RunsByPhase, int]:
+    """The records of every phase, labelled as that phase asks for them, and how many are missing."""
     found = {
         phase.name: tuple(labelled(records[task.key], task) for task in phase.tasks if task.key in records)
-        for phase in phases
+        for phase in asked
     }
-    return found, len({task.key for phase in phases for task in phase.tasks} - set(records))
+    return found, len({task.key for phase in asked for task in phase.tasks} - set(records))
 
 
-def without_settings(
-    runs: Mapping[str, tuple[RunRecord, ...]], common: Mapping[str, str]
-) -> dict[str, tuple[RunRecord, ...]]:
+def without_settings(runs: RunsByPhase, common: Mapping[str, str]) -> RunsByPhase:
     """The same runs named without settings that all of a quick look share, which the page gives once."""
 
     def renamed(run: RunRecord) -> RunRecord:
@@ -134,31 +117,31 @@ def table_rows(found: Reproduction) -> list[Row]:
 
     def row(phase: str, policy: str) -> Row:
         measured = found.contender(phase, policy)
-        preset = paper_preset(policy, found.study) if policy in POLICIES else "default"
-        return Row(phase, policy, measured.preset if measured else preset, measured, printed(policy))
-
-    def printed(policy: str) -> Published:
-        return published(found.study.name, policy)
+        preset = phases.paper_preset(policy, found.study) if policy in POLICIES else "default"
+        printed = published(found.study.name, policy)
+        return Row(phase, policy, measured.preset if measured else preset, measured, printed)
 
     readings = [
-        Row(READINGS, one.policy, one.preset, one, printed(one.policy))
+        Row(phases.READINGS, one.policy, one.preset, one, published(found.study.name, one.policy))
         for reading in found.study.readings
         for policy in ("neuclust", "cn-ucb")
         if (one := found.under(reading, policy)) is not None
     ]
-    others = [row(phase, policy) for phase in (AUTHORS, GRIDS, TUNED) for policy in PAPER_POLICIES]
+    others = [
+        row(phase, policy) for phase in (phases.AUTHORS, phases.GRIDS, phases.TUNED) for policy in phases.PAPER_POLICIES
+    ]
     return [
-        *(row(PAPER, policy) for policy in PAPER_POLICIES),
+        *(row(phases.PAPER, policy) for policy in phases.PAPER_POLICIES),
         *readings,
         *(other for other in others if other.measured is not None),
-        *(row(PAPER, policy) for policy in YARDSTICKS),
+        *(row(phases.PAPER, policy) for policy in phases.YARDSTICKS),
     ]
 
 
 def inferred_regret(found: Reproduction, row: Row) -> float | None:
-    """The expected regret behind a printed clipped one, (C − floor) / ū*, from E[C] = Σu*(1 − u*) + Σu*(u* − u).
+    """Expected regret behind a printed clipped one C, (C − floor) / ū*, from E[C] = Σu*(1 − u*) + Σu*(u* − u).
 
-    Exact where u* is the same in every round, as it is on MovieLens; None where rounds cannot be compared.
+    Exact where u* is the same in every round, as on MovieLens; None where rounds cannot be compared.
     """
     run = found.any_run
     if row.published.regret is None or not found.comparable or run is None:
@@ -175,26 +158,27 @@ def speed_ratio(found: Reproduction, row: Row) -> float | None:
 
 def row_json(found: Reproduction, row: Row) -> dict[str, Any]:
     """A line as plain numbers under names that stay; None where there is none."""
+    one = row.measured
+    regret, clipped, reward, floor, seconds = (None if one is None else one.over_seeds(column) for column in MEASURED)
     return {
         "policy": row.policy,
         "preset": row.preset,
         "protocol": row.protocol,
-        **dict(_measured(row.measured)),
+        "settings": one.settings if one else "",
+        "expected_regret_mean": regret and regret.mean,
+        "expected_regret_se": regret and regret.error,
+        "clipped_mean": clipped and clipped.mean,
+        "clipped_se": clipped and clipped.error,
+        "reward_mean": reward and reward.mean,
+        "reward_se": reward and reward.error,
+        "clipped_floor": floor and floor.mean,
+        "seconds_mean": seconds and seconds.mean,
+        "seeds": len(one.runs) if one else 0,
         "published_regret": row.published.regret,
         "published_seconds": row.published.seconds,
         "published_expected_regret": inferred_regret(found, row),
         "seconds_ratio": speed_ratio(found, row),
     }
-
-
-def _measured(contender: Contender | None) -> Iterator[tuple[str, Any]]:
-    yield "settings", "" if contender is None else contender.settings
-    for name, column in zip(("expected_regret", "clipped", "reward"), ESTIMATES, strict=True):
-        found = None if contender is None else contender.over_seeds(column)
-        yield from ((f"{name}_mean", found and found.mean), (f"{name}_se", found and found.error))
-    for name, column in (("clipped_floor", "clipped_floor"), ("seconds_mean", "seconds")):
-        yield name, None if contender is None else contender.over_seeds(column).mean
-    yield "seeds", 0 if contender is None else len(contender.runs)
 
 
 def summary_rows(found: Reproduction) -> list[dict[str, Any]]:
@@ -211,5 +195,5 @@ def summary_rows(found: Reproduction) -> list[dict[str, Any]]:
 
 def cluster_points(found: Reproduction, policy: str) -> list[tuple[int, Contender]]:
     """Contenders of the phase over numbers of clusters, by that number."""
-    points = [(one.runs[0].clusters, one) for one in found.contenders(CLUSTERS) if one.policy == policy]
+    points = [(one.runs[0].clusters, one) for one in found.contenders(phases.CLUSTERS) if one.policy == policy]
     return sorted(((count, one) for count, one in points if count is not None), key=lambda point: point[0])

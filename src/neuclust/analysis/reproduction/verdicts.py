@@ -38,10 +38,9 @@ def _orders(found: Reproduction) -> list[JudgedClaim]:
     """The order in every phase; where readings were played, they speak for the paper's settings, by name."""
     phases = (*(() if reading_orders(found) else (PAPER,)), AUTHORS, GRIDS, TUNED, OURS)
     pairs = {phase: paired(*(found.contender(phase, name) for name in ("neuclust", "cn-ucb"))) for phase in phases}
+    claim = "NeUClust has less regret than CN-UCB"
     return [
-        pair.judged(
-            f"NeUClust has less regret than CN-UCB ({PHASE_TITLES[phase]}: {pair.ours.title}, {pair.theirs.title})"
-        )
+        pair.judged(f"{claim} ({PHASE_TITLES[phase]}: {pair.ours.title}, {pair.theirs.title})")
         for phase, pair in pairs.items()
         if pair is not None
     ]
@@ -76,10 +75,7 @@ def size_verdict(measured: Estimate, runs: int, printed: float, error: float) ->
 
 
 def _sizes(found: Reproduction) -> list[JudgedClaim]:
-    """Published clipped regrets: by the authors' settings, the readings, and the paper's protocol.
-
-    Of the paper's protocol those are left out that a reading of the same preset says on more seeds.
-    """
+    """Published clipped regrets, without those of the paper's protocol that a reading answers on more seeds."""
     rows = table_rows(found) if found.comparable else []
     known = {(row.policy, row.preset) for row in rows if row.protocol == READINGS}
     judged = [
@@ -98,11 +94,10 @@ def _sizes(found: Reproduction) -> list[JudgedClaim]:
 def _size(found: Reproduction, row: Row, printed: float, measured: Contender) -> JudgedClaim:
     clipped = measured.over_seeds("clipped_regret")
     error = printed_error(printed, found.rounds, found.study.runs)
-    behind = inferred_regret(found, row)
+    behind = inferred_regret(found, row) or 0.0
     evidence = (
         f"Measured {with_error(clipped)}, published {printed:.0f} (standard error from coins alone: about "
-        f"{error:.1f}). In expected regret: {regret_of(measured)} measured, "
-        f"{0.0 if behind is None else behind:.1f} behind the published number."
+        f"{error:.1f}). In expected regret: {regret_of(measured)} measured, {behind:.1f} behind the published number."
     )
     claim = f"{row.name} has a clipped regret of {printed:.0f} ({_reading_of(found, row)})"
     return JudgedClaim(claim, size_verdict(clipped, len(measured.runs), printed, error), evidence)
@@ -163,12 +158,8 @@ def _static(found: Reproduction) -> list[JudgedClaim]:
 
 def _linear(found: Reproduction) -> list[JudgedClaim]:
     linear = found.contender(OURS, "linucb") or found.contender(PAPER, "linucb")
-    neural = [
-        one
-        for phase in (PAPER, OURS, AUTHORS, TUNED, GRIDS)
-        for one in found.contenders(phase)
-        if one.policy in ("neuclust", "neuclust-online", "cn-ucb")
-    ]
+    phases, names = (PAPER, OURS, AUTHORS, TUNED, GRIDS), ("neuclust", "neuclust-online", "cn-ucb")
+    neural = [one for phase in phases for one in found.contenders(phase) if one.policy in names]
     if linear is None or not neural:
         return []
     best = min(neural, key=lambda one: one.over_seeds("expected_regret").mean)
@@ -177,7 +168,7 @@ def _linear(found: Reproduction) -> list[JudgedClaim]:
         tail = f"fewer than {FEW_SEEDS} common seeds do not tell them apart."
     else:
         word = ": less regret than the linear model" if pair.gap.mean < 0 else ": more regret than the linear model"
-        tail = f"paired difference to linucb {pair.told}{', within noise' if pair.within_noise else word}."
+        tail = f"paired difference to linucb {pair.difference}{', within noise' if pair.within_noise else word}."
     text = (
         f"A shared linear model (linucb) has expected regret {regret_of(linear)} and clipped regret "
         f"{regret_of(linear, 'clipped_regret')}; the best of NeUClust, its online variant and CN-UCB here, "
@@ -195,7 +186,7 @@ def _random(found: Reproduction) -> list[JudgedClaim]:
     word = "no better and no worse" if same else "worse" if pair.gap.mean > 0 else "better"
     text = (
         f"CC-MAB has expected regret {regret_of(pair.ours)}, random slates {regret_of(pair.theirs)}; paired difference "
-        f"{pair.told}: {word} than random in {found.rounds} rounds."
+        f"{pair.difference}: {word} than random in {found.rounds} rounds."
     )
     return _finding("CC-MAB, contexts scaled into [0, 1], beside random slates", text)
 
@@ -208,28 +199,23 @@ def _clusters(found: Reproduction) -> list[JudgedClaim]:
     regrets = {count: one.over_seeds("expected_regret").mean for count, one in points}
     least = min(regrets, key=lambda count: regrets[count])
     listed = ", ".join(f"{count}: {number(regret)}" for count, regret in regrets.items())
-    answer, text = _best_of(points, chosen) if dict(points)[least] is chosen else _not_best(points, chosen, least)
+    best = dict(points)[least]
+    if best is chosen:
+        pairs = [paired(one, chosen) for _, one in points if one is not chosen]
+        told = all(pair is not None and not pair.few and not pair.within_noise for pair in pairs)
+        answer: Answer = "reproduces" if told else "cannot be told"
+        what = "and every other number more than" if told else "but not by more than"
+        text = f"It has the least, {what} chance explains."
+    else:
+        pair = paired(chosen, best)
+        told = pair is not None and not pair.few and not pair.within_noise
+        answer = "does not reproduce" if told else "cannot be told"
+        difference = "" if pair is None else f", paired difference {pair.difference}"
+        few = f"from fewer than {FEW_SEEDS} seeds" if pair is None or pair.few else ""
+        noise = "more than chance explains" if told else "which these seeds cannot tell from chance"
+        text = f"Least with {least}{difference}, {few or noise}."
     evidence = f"Expected regret by number of clusters: {listed}. {text}"
     return [JudgedClaim(f"{found.study.clusters} clusters are the best number", answer, evidence)]
-
-
-def _not_best(points: Sequence[tuple[int, Contender]], chosen: Contender, least: int) -> tuple[Answer, str]:
-    """Another number has less regret: by more than noise?"""
-    pair = paired(chosen, dict(points)[least])
-    text = f"Least with {least}" + ("" if pair is None else f", paired difference {pair.told}")
-    if pair is None or pair.few:
-        return "cannot be told", f"{text}, from fewer than {FEW_SEEDS} seeds."
-    if pair.within_noise:
-        return "cannot be told", f"{text}, which these seeds cannot tell from chance."
-    return "does not reproduce", f"{text}, more than chance explains."
-
-
-def _best_of(points: Sequence[tuple[int, Contender]], chosen: Contender) -> tuple[Answer, str]:
-    """The chosen number has the least regret: are all others more than noise away?"""
-    pairs = [paired(one, chosen) for _, one in points if one is not chosen]
-    if all(pair is not None and not pair.few and not pair.within_noise for pair in pairs):
-        return "reproduces", "It has the least, and every other number more than chance explains."
-    return "cannot be told", "It has the least, but not by more than chance explains."
 
 
 def _elbow(found: Reproduction) -> list[JudgedClaim]:

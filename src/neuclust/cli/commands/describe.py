@@ -11,7 +11,7 @@ import typer
 
 from neuclust.cli.command import argument, option
 from neuclust.cli.options import deliver, json_option
-from neuclust.cli.outputs import Outputs, check_outputs
+from neuclust.cli.outputs import Outputs
 from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def clusters(options: ClustersOptions) -> None:
     """Say how many clusters the arms form, by four criteria, and whether they form any."""
     if (options.data is None) == (options.env is None):
         raise ConfigError("expected a built-in problem (--env) or a file (--data), one of them; give one")
-    check_outputs(Outputs(json=options.json, plot=options.plot))
+    Outputs(json=options.json, plot=options.plot).check()
     from neuclust.slates.cluster_choice import CRITERIA, choose_clusters
 
     if options.choose not in CRITERIA:

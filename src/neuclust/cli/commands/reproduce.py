@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from neuclust.cli.command import argument, flag, limit_threads, option
-from neuclust.cli.folders import require_writable
 from neuclust.cli.options import engine_option, quiet_flag, retry_flag, workers_option
+from neuclust.cli.outputs import require_writable
 from neuclust.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -43,12 +43,9 @@ class ReproduceOptions:
         from neuclust.experiment.reproduction.phases import full_scale, quick_scale
 
         given: dict[str, Any] = {
-            "rounds": self.rounds,
-            "runs": self.runs,
-            "our_seeds": self.seeds,
-            "cluster_seeds": self.cluster_seeds,
+            "rounds": self.rounds, "runs": self.runs, "our_seeds": self.seeds, "cluster_seeds": self.cluster_seeds,
             "cluster_numbers": None if self.clusters is None else _numbers(self.clusters),
-        }
+        }  # fmt: skip
         changed = {key: value for key, value in given.items() if value is not None}
         return replace(quick_scale(study) if self.quick else full_scale(study), **changed)
 
@@ -61,7 +58,7 @@ def reproduce(options: ReproduceOptions) -> None:
     """
     limit_threads()
     from neuclust.cli.reproduce_session import Request, execute, show_plan
-    from neuclust.experiment.engines.engine import cores, make_engine
+    from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.problem import Problem
     from neuclust.experiment.reproduction.phases import SLATE_SIZE, STUDIES, open_study
 
@@ -74,17 +71,7 @@ def reproduce(options: ReproduceOptions) -> None:
     problem = Problem(env=study.twin, data=data, slate_size=SLATE_SIZE)
     layout = open_study(study, problem, options.scale(study))
     engine = make_engine(options.engine, options.workers)
-    request = Request(
-        layout,
-        folder,
-        authors=options.authors,
-        policies=tuple(options.policy or ()),
-        tune=options.tune,
-        grids=options.grids,
-        retry_failed=options.retry_failed,
-        quiet=options.quiet,
-        workers=1 if options.engine == "inline" else options.workers or cores(),
-    )
+    request = Request(options, layout, folder)
     if options.plan:
         show_plan(request)
         return
@@ -94,6 +81,5 @@ def reproduce(options: ReproduceOptions) -> None:
 def _numbers(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() and int(part) > 0 for part in parts):
-        sentence = f"expected whole numbers such as 1,10,22, got {text!r}; separate them by commas"
-        raise ConfigError(sentence, field="clusters")
+        raise ConfigError(f"expected whole numbers such as 1,10,22, got {text!r}; put commas between", field="clusters")
     return tuple(sorted({int(part) for part in parts}))

@@ -7,8 +7,8 @@ from pathlib import Path
 import typer
 
 from neuclust.cli.command import advice, argument, option
-from neuclust.cli.folders import require_file, require_writable, say_bad
 from neuclust.cli.options import deliver, json_option
+from neuclust.cli.outputs import Outputs, require_file, require_writable, say_bad
 
 MAKERS = "`neuclust run --out` and `neuclust sweep` make folders of records"
 
@@ -29,12 +29,11 @@ def compare(options: CompareOptions) -> None:
     """
     from neuclust.analysis.compare import compare as compare_records
     from neuclust.cli.console import make_console
-    from neuclust.cli.outputs import Outputs, check_outputs
     from neuclust.experiment.store import read_records
     from neuclust.files import write_text
-    from neuclust.report.comparison import compare_document, csv_pairs, print_comparison
+    from neuclust.report.comparison import compare_document, csv_pairs, print_comparisons
 
-    check_outputs(Outputs(json=options.json))
+    Outputs(json=options.json).check()
     if options.csv is not None:
         require_file("--csv", options.csv)
     with advice(MAKERS):
@@ -43,12 +42,7 @@ def compare(options: CompareOptions) -> None:
     if options.csv is not None:
         write_text(options.csv, csv_pairs(comparisons))
 
-    def show() -> None:
-        console = make_console()
-        for comparison in comparisons:
-            print_comparison(console, comparison)
-
-    deliver(options.json, compare_document(comparisons), show)
+    deliver(options.json, compare_document(comparisons), lambda: print_comparisons(make_console(), comparisons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +51,6 @@ class ReportOptions:
     out: Path | None = option(None, "Folder for the report. Default: DIR/report.", "DIR2")
     title: str | None = option(None, "Heading of the page.", "TEXT")
 
-    @property
-    def command(self) -> str:
-        """The command as it was given."""
-        given = {"--out": self.out, "--title": self.title}
-        words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
-        return shlex.join(["neuclust", "report", str(self.source), *words])
-
 
 def report(options: ReportOptions) -> None:
     """Make one self-contained HTML page of the records, and figures (SVG, PDF) and tables (LaTeX, CSV) beside it."""
@@ -71,12 +58,14 @@ def report(options: ReportOptions) -> None:
     folder = options.out or (source if source.is_dir() else source.parent) / "report"
     require_writable("--out", folder)
     from neuclust.analysis.sources import read_source
-    from neuclust.cli.provenance import commands_of
+    from neuclust.cli.provenance import commands_of, option_words
     from neuclust.report.folder import PAGE, write_report
 
     with advice(MAKERS):
         found = read_source(source, on_bad=say_bad)
+    given = option_words({"out": options.out, "title": options.title})
+    command = shlex.join(["neuclust", "report", str(source), *given])
     heading = options.title or f"Results: {source.resolve().name}"
-    written = write_report(found, folder, title=heading, command=options.command, again=commands_of(found.records))
+    written = write_report(found, folder, title=heading, command=command, again=commands_of(found.records))
     failed = f", {len(found.failures)} failed" if found.failures else ""
     typer.echo(f"{folder / PAGE}: {len(found.records)} runs{failed}; {len(written) - 1} pictures and tables beside it")

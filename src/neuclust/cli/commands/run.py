@@ -45,10 +45,9 @@ def run(options: RunOptions) -> None:
     if options.save is not None and len(names) > 1:
         raise ConfigError(f"expected one policy to keep, got {len(names)}; give one --policy with it", field="save")
     if options.save is not None and options.device is not None:
-        sentence = "expected runs one by one, got --device, which keeps no policy; drop one of them"
-        raise ConfigError(sentence, field="save")
+        raise ConfigError("expected runs one by one, got --device, which keeps no policy; drop one", field="save")
     limit_threads(options.threads)
-    from neuclust.cli.session import execute
+    from neuclust.cli.session import play_tasks
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.tasks import make_tasks
 
@@ -58,4 +57,4 @@ def run(options: RunOptions) -> None:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     tasks = make_tasks(options.problem.named(), contestants, seeds)
     outputs = Outputs(options.out, options.json, options.plot, options.save)
-    raise typer.Exit(execute(tasks, outputs, options.quiet, options.device))
+    raise typer.Exit(play_tasks(tasks, outputs, options.quiet, options.device))

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from neuclust.cli.command import flag, limit_threads, option
-from neuclust.cli.folders import require_writable, say_bad
 from neuclust.cli.options import engine_option, quiet_flag, settings_option, workers_option
+from neuclust.cli.outputs import require_writable, say_bad
 from neuclust.errors import writing
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class SuiteOptions:
 def suite(options: SuiteOptions) -> None:
     """Play policies on every problem of the suite; what the folder holds already is not played again."""
     limit_threads()
-    from neuclust.cli.sweep_session import execute
+    from neuclust.cli.session import sweep_tasks
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.store import open_store
@@ -74,7 +74,7 @@ def suite(options: SuiteOptions) -> None:
         _print_references(problems, inputs, spec)
         return
     tasks = tasks_of(spec)
-    code = execute(folder, tasks, engine, retry_failed=True, quiet=options.quiet, tables=False)
+    code = sweep_tasks(folder, tasks, engine, retry_failed=True, quiet=options.quiet, tables=False)
     _show(folder, tasks, _names(problems, inputs))
     raise typer.Exit(code)
 
@@ -89,27 +89,21 @@ def _inputs(data: Path | None, folder: Path, names: Sequence[str]) -> SuiteInput
         return find_inputs(data)
     prepared = (folder / "inputs" / "replay.npz").absolute()
     if not prepared.exists():
-        _prepare_replay(place / RAW_FOLDER, prepared)
+        from neuclust.data.raw import RawFile
+        from neuclust.data.replay import ReplayOptions, prepare_replay
+
+        ratings, movies = (RawFile(place / RAW_FOLDER / name) for name in ("ratings.csv", "movies.csv"))
+        dataset, _ = prepare_replay(ratings, movies, ReplayOptions())
+        with writing(prepared):
+            dataset.save(prepared)
     return find_inputs(data, prepared)
-
-
-def _prepare_replay(raw: Path, prepared: Path) -> None:
-    from neuclust.data.raw import RawFile
-    from neuclust.data.replay import ReplayOptions, prepare_replay
-
-    dataset, _ = prepare_replay(RawFile(raw / "ratings.csv"), RawFile(raw / "movies.csv"), ReplayOptions())
-    with writing(prepared):
-        dataset.save(prepared)
 
 
 def _names(problems: tuple[SuiteProblem, ...], inputs: SuiteInputs) -> dict[str, str]:
     """What each recorded environment is called in the table."""
-    names = {}
-    for problem in problems:
-        recorded = problem.problem(inputs).name
-        twin = " (twin)" if recorded.endswith("(twin)") or problem.name == "yelp" else ""
-        names[recorded] = f"{problem.name}{twin}"
-    return names
+    recorded = {problem.problem(inputs).name: problem.name for problem in problems}
+    twins = {env for env, name in recorded.items() if env.endswith("(twin)") or name == "yelp"}
+    return {env: f"{name} (twin)" if env in twins else name for env, name in recorded.items()}
 
 
 def _show(folder: Path, tasks: tuple[Task, ...], names: Mapping[str, str]) -> None:

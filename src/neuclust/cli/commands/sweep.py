@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from neuclust.cli.command import argument, flag, limit_threads, option
-from neuclust.cli.folders import require_writable, say_bad
 from neuclust.cli.options import engine_option, quiet_flag, retry_flag, workers_option
+from neuclust.cli.outputs import require_writable, say_bad
 
 if TYPE_CHECKING:
     from neuclust.experiment.tasks import Task
@@ -34,7 +34,7 @@ def sweep(options: SweepOptions) -> None:
     Exit codes: 0 all runs are there; 1 some failed; 130 stopped by Ctrl-C.
     """
     limit_threads()
-    from neuclust.cli.sweep_session import execute
+    from neuclust.cli.session import sweep_tasks
     from neuclust.experiment.engines.engine import make_engine
     from neuclust.experiment.problem import rewards_sentence
     from neuclust.experiment.spec import read_spec
@@ -50,7 +50,7 @@ def sweep(options: SweepOptions) -> None:
     if not options.quiet:
         for problem, source in zip(spec.problems, spec.rewards, strict=True):
             typer.echo(f"{problem.name}: {rewards_sentence(source, problem.name)}", err=True)
-    raise typer.Exit(execute(folder, tasks, engine, options.retry_failed, options.quiet))
+    raise typer.Exit(sweep_tasks(folder, tasks, engine, options.retry_failed, options.quiet))
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:

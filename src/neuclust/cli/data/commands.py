@@ -4,17 +4,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 
 import typer
 
 from neuclust.cli.command import add_commands, advice, argument, flag, option
-from neuclust.cli.data.inspect import inspect
 from neuclust.cli.data.movielens import movielens, replay
+from neuclust.cli.data.prepare import bar
 from neuclust.cli.data.yelp import yelp
-from neuclust.cli.folders import require_writable
-from neuclust.cli.progress import bar
+from neuclust.cli.options import deliver, json_option
+from neuclust.cli.outputs import Outputs, require_writable
 from neuclust.errors import ConfigError, writing
+from neuclust.files import write_text
 
 PREPARE_YELP = "`neuclust data prepare yelp --tar yelp_dataset.tar --out yelp.npz`"
 
@@ -39,17 +41,46 @@ def fetch(options: FetchOptions) -> None:
     folder = options.cache or cache_folder()
     require_writable("--cache", folder)
     if not options.yes:
-        _ask_consent()
+        if not sys.stdin.isatty():
+            raise ConfigError("expected consent to the licence; pass --yes to give it without a terminal")
+        typer.confirm("Fetch it under this licence?", abort=True, err=True)
     with bar(source.file, None) as show:
         place = fetch_source(source, folder, options.url, show)
     typer.echo(place)
     typer.echo(f"Next: neuclust data prepare movielens --zip {place} --out {source.name}.npz", err=True)
 
 
-def _ask_consent() -> None:
-    if not sys.stdin.isatty():
-        raise ConfigError("expected consent to the licence; pass --yes to give it without a terminal")
-    typer.confirm("Fetch it under this licence?", abort=True, err=True)
+@dataclass(frozen=True, slots=True)
+class InspectOptions:
+    file: Path = argument(..., "A prepared problem.", "FILE.npz")
+    out: Path | None = option(None, "Folder for inspect.json, inspect.txt and pictures.", "DIR")
+    json: str | None = json_option("The numbers")
+    rounds: int = option(1000, "Rounds to look at.", "T", min=1)
+    slate_size: int = option(5, "Arms of a slate.", "K", min=1)
+    clusters: int = option(22, "Clusters to look at.", "M", min=1)
+
+
+def inspect(options: InspectOptions) -> None:
+    """Say what kind of problem a prepared file is, in numbers, words and pictures."""
+    from neuclust.analysis.inspection import inspect as inspect_dataset
+    from neuclust.analysis.inspection import record, sentences
+    from neuclust.data.dataset import load_dataset
+
+    dataset, out = load_dataset(options.file), options.out
+    Outputs(out=out, json=options.json).check()
+    with bar("rounds", min(options.rounds, len(dataset.rounds)), unit="rounds") as show:
+        sizes = {"rounds": options.rounds, "slate_size": options.slate_size, "clusters": options.clusters}
+        found = inspect_dataset(dataset, **sizes, progress=lambda done: show(done, None))
+    numbers = dumps(record(found), indent=2) + "\n"
+    words = "".join(f"{sentence}\n" for sentence in sentences(found))
+    if out is not None:
+        from neuclust.report.drawing import save_figures
+        from neuclust.report.inspection import figures
+
+        write_text(out / "inspect.json", numbers)
+        write_text(out / "inspect.txt", words)
+        save_figures(figures(found), out)
+    deliver(options.json, numbers, lambda: typer.echo(words, nl=False))
 
 
 @dataclass(frozen=True, slots=True)

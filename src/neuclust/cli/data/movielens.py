@@ -127,7 +127,7 @@ def replay(options: ReplayCommand) -> None:
         options.out, ratings, lambda progress: prepare_replay(ratings, movies, chosen, progress)
     )
     _echo_ratings(report.reading)
-    fewest, median, most = report.arms_a_round
+    fewest, median, most = report.arms_per_round
     typer.echo(
         f"{report.profile_ratings:,} ratings are behind the profiles; {report.replayed_ratings:,} others are played "
         f"back, {report.liked:.1%} of them liked, by {fewest:,} to {most:,} users per round (median {median:,.0f})"

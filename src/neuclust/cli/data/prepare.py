@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -10,8 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from neuclust.cli.command import option
-from neuclust.cli.folders import require_parent
-from neuclust.cli.progress import bar
+from neuclust.cli.outputs import require_file
 from neuclust.errors import ConfigError, writing
 
 if TYPE_CHECKING:
@@ -26,13 +27,31 @@ rounds_option = partial(option, None, "At most N rounds. Default: all.", "N", mi
 before_option = partial(option, None, "Only what is dated strictly before.", "DATE")
 skip_option = partial(option, 0, "Go on past up to N bad rows, and count them.", "N", min=0)
 AFTER = "Only what is dated strictly after."
+Show = Callable[[int, int | None], None]  # how much is done, and of how much where that is known by now
 
 
 def check_out(out: Path) -> None:
     """Refuse what cannot be written, before anything is read."""
     if out.suffix != ".npz":
         raise ConfigError(f"expected a file named .npz, got {out}; raw files are never overwritten", field="out")
-    require_parent("--out", out)
+    require_file("--out", out, make=True)
+
+
+@contextmanager
+def bar(label: str, total: int | None, *, unit: str = "bytes") -> Iterator[Show]:
+    """A bar on stderr, silent where that is no terminal; yields the function to call as work goes on."""
+    if not sys.stderr.isatty():
+        yield lambda _done, _of: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    amount = DownloadColumn() if unit == "bytes" else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeLeft(compact=True))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(label.replace("[", "\\["), total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
 
 
 def write_prepared(

@@ -1,15 +1,14 @@
 """Basis functions of contexts: what linear models read, in blocks that share one prior variance each."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from neuclust.models.bayes_linear import with_constant
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.randomness import stream
 
@@ -49,7 +48,7 @@ class FourierFeatures:
     scale: float
 
     @classmethod
-    def of(cls, blocks: FeatureBlocks, seed: int, purpose: str) -> FourierFeatures:
+    def of(cls, blocks: FeatureBlocks, seed: int, purpose: str) -> Self:
         rng = stream(seed, f"{purpose} waves")
         dim = blocks.input_size - 1
         drawn = [rng.standard_normal((dim, FREQUENCIES)) / length for length in LENGTH_SCALES]
@@ -63,8 +62,9 @@ class FourierFeatures:
 
     def __call__(self, features: Features) -> Tensor:
         x = scaled_inputs(features.inputs, self.scale)
-        cosines = math.sqrt(2 / FREQUENCIES) * torch.cos(x @ self.frequencies + self.phases)
-        return torch.cat([x.new_ones(len(x), 1), x, cosines], 1)
+        return with_constant(
+            torch.cat([x, math.sqrt(2 / FREQUENCIES) * torch.cos(x @ self.frequencies + self.phases)], 1)
+        )
 
     def dot(self, features: Features, weights: Tensor) -> Tensor:
         return self(features) @ weights
@@ -79,7 +79,7 @@ class QuadraticFeatures:
     def __call__(self, features: Features) -> Tensor:
         x = scaled_inputs(features.inputs, self.scale)
         i, j = torch.triu_indices(x.shape[1], x.shape[1])
-        return torch.cat([x.new_ones(len(x), 1), x, x[:, i] * x[:, j]], 1)
+        return with_constant(torch.cat([x, x[:, i] * x[:, j]], 1))
 
     def dot(self, features: Features, weights: Tensor) -> Tensor:
         return self(features) @ weights

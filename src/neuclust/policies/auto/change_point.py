@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import POSITIVE, check_ranges, checked
-from neuclust.models.history import GrowingTable
+from neuclust.models.history import GrowingTable, load_tables
 from neuclust.models.state import check_lengths, expect, take_count
 
 
@@ -18,11 +18,8 @@ class DriftConfig:
     """Alarm where Z over the last `window` slates exceeds `threshold` (none: never), for abrupt changes, or Z over the
     last `long_window` slates exceeds `long_threshold`, for gradual ones. After an abrupt change the n latest slates are
     kept, `shortest` <= n <= `keep`, with n maximising Z; after a gradual one the `long_keep` latest. There is no alarm
-    before two windows of slates, nor within `window` slates of a false one.
-
-    An alarm leads to a restart if an ensemble refitted on the kept slates alone predicts the later half of them better
-    by `gain` nats.
-    """
+    before two windows of slates, nor within `window` slates of a false one. An alarm leads to a restart if an ensemble
+    refitted on the kept slates alone predicts the later half of them better by `gain` nats."""
 
     window: int = 30
     threshold: float | None = 6.0
@@ -87,16 +84,13 @@ class ChangePointTest:
         self._quiet_until = len(self._excess) + self.config.window
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "excess": self._excess.rows.clone(),
-            "variance": self._variance.rows.clone(),
-            "quiet_until": torch.tensor(self._quiet_until),
-        }
+        tables = {"excess": self._excess.rows.clone(), "variance": self._variance.rows.clone()}
+        return tables | {"quiet_until": torch.tensor(self._quiet_until)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        excess, variance = self._excess.taken(state, "excess"), self._variance.taken(state, "variance")
-        check_lengths(excess=excess, variance=variance)
-        expect(bool((variance >= 0).all()), "variance of at least 0", "less")
-        self._excess.load(excess)
-        self._variance.load(variance)
+        def check(tables: Mapping[str, Tensor]) -> None:
+            check_lengths(**tables)
+            expect(bool((tables["variance"] >= 0).all()), "variance of at least 0", "less")
+
+        load_tables({"excess": self._excess, "variance": self._variance}, state, check)
         self._quiet_until = take_count(state, "quiet_until")

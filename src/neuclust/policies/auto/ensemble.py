@@ -24,13 +24,10 @@ UNIFORM, PSEUDO_COUNT = 0.2, 1.0  # prior mean reward of arms drawn uniformly, a
 @dataclass(frozen=True, slots=True)
 @checked(prior=(0, MOST_PRIOR), settling=NON_NEGATIVE, switching=NON_NEGATIVE)
 class EnsembleConfig:
-    """`learners` by name. The first, and `local` where there are clusters, start with `prior` more nats of evidence
-    than the others: simple models are the default. The first `settling` slates do not count as evidence, since models
-    whose predictions start at 0 lose to those that start at ½ there.
-
-    Fixed share (Herbster and Warmuth, 1998) with rate `switching`/t: after slate t that share of all weight returns to
-    the initial weights, so that a learner that needs much data can recover from its early losses.
-    """
+    """`learners` by name. The first, and `local` where there are clusters, start with `prior` more nats of evidence.
+    The first `settling` slates do not count as evidence: there, predictions that start at 0 lose to those that start at
+    ½. Fixed share (Herbster and Warmuth, 1998): after slate t a share `switching`/t of all weight returns to where it
+    started, so that a learner that needs much data can recover from early losses."""
 
     learners: str = "linear,local,quadratic,logistic,additive,net,stiff-net,index"
     prior: float = 5.0
@@ -45,10 +42,8 @@ class EnsembleConfig:
 
 class Ensemble:
     """Evidence L_m = prior_m + Σ log-likelihood of each slate's rewards under learner m, predicted one step ahead.
-
     Weights start at v_0 ∝ exp(prior) and follow fixed share, v ← (1 − α_t) v' + α_t v_0, v' ∝ v exp(log-likelihood),
-    α_t = min(½, switching/t): with α = 0 they are the posterior over models, ∝ exp(L).
-    """
+    α_t = min(½, switching/t): with α = 0 they are the posterior over models, ∝ exp(L)."""
 
     def __init__(
         self, config: EnsembleConfig, blocks: FeatureBlocks, slate_size: int, seed: int = 0, generation: int = 0
@@ -58,16 +53,13 @@ class Ensemble:
             name: catalogue.LEARNERS[name](config.options, blocks, seed, f"auto {catalogue.label(name)} {generation}")
             for name in catalogue.fitting_learners(config.learners, blocks)
         }
-        names = list(self.learners)
         self.plays = Plays(blocks, slate_size)
-        ahead = [config.prior if name in (names[0], "local") else 0.0 for name in names]
-        self.evidence = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
-        self._prior = self.evidence
+        ahead = [config.prior if m == 0 or name == "local" else 0.0 for m, name in enumerate(self.learners)]
+        self.evidence = self._prior = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
         self._first_weights = torch.softmax(self.evidence, 0)  # v_0
         self.log_weights = torch.log_softmax(self.evidence, 0)  # log v, (M,)
         self.mean_reward = OPTIMISTIC  # r̄: recent rewards of arms chosen by score
-        # Σ rewards of arms drawn uniformly at random, and their number
-        self._uniform_sum, self._uniform_count = UNIFORM * PSEUDO_COUNT, PSEUDO_COUNT
+        self._uniform_sum, self._uniform_count = UNIFORM * PSEUDO_COUNT, PSEUDO_COUNT  # rewards of arms drawn uniformly
         self.change_test = ChangePointTest(config.drift)
         self._log_likelihoods = GrowingTable()  # of every slate under the weighted prediction
 
@@ -83,7 +75,7 @@ class Ensemble:
 
     @property
     def lost_evidence(self) -> Tensor:
-        """The same without the priors: how much worse each learner predicted than the best one, (M,)."""
+        """The same without the priors, (M,)."""
         earned = self.evidence - self._prior
         return earned.max() - earned
 
@@ -98,9 +90,7 @@ class Ensemble:
 
     def update(self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None) -> None:
         """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them.
-
-        `uniform` (k,) marks arms drawn uniformly at random.
-        """
+        `uniform` (k,) marks arms drawn uniformly at random."""
         features = self.blocks.read(z)
         chances = torch.stack([learner.means(features) for learner in self.learners.values()])
         chances = chances.clamp(CERTAIN, 1 - CERTAIN)
@@ -119,8 +109,7 @@ class Ensemble:
         self.log_weights = torch.log_softmax(self.log_weights + log_likelihoods, 0)
         share = min(0.5, self.config.switching / (self.plays.slates + 1))
         if share > 0:  # without it weights may be too small for anything but their logarithm
-            weights = (1 - share) * torch.exp(self.log_weights) + share * self._first_weights
-            self.log_weights = torch.log(weights)
+            self.log_weights = torch.log((1 - share) * torch.exp(self.log_weights) + share * self._first_weights)
 
     def _average(self, rewards: Tensor, uniform: Tensor) -> None:
         chosen = rewards[~uniform]
@@ -137,8 +126,7 @@ class Ensemble:
     def state_dict(self) -> dict[str, Tensor]:
         numbers = [self.mean_reward, self._uniform_sum, self._uniform_count]
         state = {"evidence": self.evidence.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}
-        state["log_weights"] = self.log_weights.clone()
-        state["foreseen"] = self._log_likelihoods.rows.clone()
+        state |= {"log_weights": self.log_weights.clone(), "foreseen": self._log_likelihoods.rows.clone()}
         for name, learner in self.learners.items():
             state |= nested(f"learner.{catalogue.label(name)}", learner.state_dict())
         return state | nested("plays", self.plays.state_dict()) | nested("surprise", self.change_test.state_dict())

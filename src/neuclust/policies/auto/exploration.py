@@ -18,11 +18,7 @@ class ExplorationConfig:
     """A slot explores with probability ε = min(eps0, epsc (1 − r̄)^power / (t · lift)); a share `rival` of these takes
     the best arm of a learner drawn at random, the others any arm, uniformly. r̄ is a moving average of the rewards of
     arms chosen by score, lift the difference to the mean reward of arms drawn uniformly (at least `least_lift`), t the
-    number of slates since the start or the last detected change.
-
-    Exploration then costs about epsc (1 − r̄)^power / t per slot whatever the problem, and continues at no cost as long
-    as choosing by score earns no more than choosing at random.
-    """
+    number of slates since the start or the last detected change. The cost is about epsc (1 − r̄)^power / t per slot."""
 
     eps0: float = 0.8
     epsc: float = 3.0
@@ -77,13 +73,9 @@ def explored_arms(
 
 def optimistic_arms(cache: ScoreCache, filled: Tensor, rank: Tensor, slots: int, penalty: float) -> Tensor:
     """The `slots` arms outside `filled` of the largest max_m [min(1, score_m) − penalty · lost evidence_m], (slots,).
-
-    A leader that plays only its own favourites collects evidence that confirms it; a rival that scores other arms
-    higher is never refuted unless they are played.
-    """
+    A learner that scores arms higher than the leader does is never refuted unless they are played."""
     best = torch.full(cache.group.shape, -torch.inf, dtype=torch.float64)
-    lost = cache.ensemble.lost_evidence
-    losses = dict(zip(cache.ensemble.learners, (penalty * lost).tolist(), strict=True))
+    losses = dict(zip(cache.ensemble.learners, (penalty * cache.ensemble.lost_evidence).tolist(), strict=True))
     for name in sorted(losses, key=lambda name: losses[name]):
         if 1 - losses[name] < float(best.topk(slots).values[-1]):
             break  # scores are at most 1: neither this learner nor those behind it can change the choice

@@ -1,17 +1,17 @@
 """Features of a context in named blocks, each scaled to a root mean squared length of 1."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
+from neuclust.models.bayes_linear import shortened
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import choose_clusters
 
@@ -42,8 +42,7 @@ class ContextClusters:
 class BlocksConfig:
     """Products of two features are left out where there are more than `cross_limit` features. A round without a query
     counts as masked where more than `masked_share` of its entries are 0. Contexts longer than `cap` times the median
-    are shortened. The arms of the first round, if there are `fewest_arms`, are clustered, into at most `most_clusters`.
-    """
+    are shortened. The arms of the first round, if there are `fewest_arms`, form at most `most_clusters` clusters."""
 
     cross_limit: int = 40
     masked_share: float = 0.05
@@ -107,7 +106,7 @@ class FeatureBlocks:
     clusters: ContextClusters | None = None  # None: contexts are masked, few, or form no clusters
 
     @classmethod
-    def of(cls, config: BlocksConfig, round: Round) -> FeatureBlocks | None:
+    def of(cls, config: BlocksConfig, round: Round) -> Self | None:
         """Settled by this round's contexts; None where all of them are 0."""
         z = round.contexts.to(torch.float64)
         lengths = torch.linalg.vector_norm(z, dim=1)
@@ -167,14 +166,9 @@ class FeatureBlocks:
         mask = (x != 0).to(x.dtype)
         share = 1 / mask.sum(1, keepdim=True).clamp(min=1)  # 1/q
         average, squares = x * share, x * x * share
-        return {
-            "constant": one,
-            "pooled": average.sum(1, keepdim=True),
-            "average": average,
-            "mask": mask * share,
-            "pooled-square": squares.sum(1, keepdim=True),
-            "squares": squares,
-        }
+        pooled, pooled_square = (block.sum(1, keepdim=True) for block in (average, squares))
+        blocks = {"constant": one, "pooled": pooled, "average": average, "mask": mask * share}
+        return blocks | {"pooled-square": pooled_square, "squares": squares}
 
     def state_dict(self) -> dict[str, Tensor]:
         numbers = [float(self.masked), self.longest, self.scale, float(self.dim), self.input_length, *self.norms]
@@ -185,7 +179,7 @@ class FeatureBlocks:
         return state
 
     @classmethod
-    def from_state(cls, config: BlocksConfig, dim: int, state: Mapping[str, Tensor]) -> FeatureBlocks:
+    def from_state(cls, config: BlocksConfig, dim: int, state: Mapping[str, Tensor]) -> Self:
         masked, longest, scale, width, length, *norms = take_numbers(state, "settled", 5 + len(ORDER))
         expect(width == dim, f"contexts of {dim} features", f"{width:g}")
         expect(masked in (0, 1), "contexts that are masked (1) or not (0)", masked)
@@ -202,12 +196,6 @@ def products(x: Tensor) -> Tensor:
     """x_i x_j for i < j: (n, d) -> (n, d(d − 1)/2)."""
     i, j = torch.triu_indices(x.shape[1], x.shape[1], 1)
     return x[:, i] * x[:, j]
-
-
-def shortened(z: Tensor, longest: float) -> Tensor:
-    """Rows longer than `longest` scaled to that length."""
-    lengths = torch.linalg.vector_norm(z, dim=1, keepdim=True)
-    return torch.where(lengths > longest, z * (longest / lengths.clamp(min=longest)), z)
 
 
 def typical_length(rows: Tensor) -> float:

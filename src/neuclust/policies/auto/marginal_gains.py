@@ -8,11 +8,9 @@ rewarded arms in group g and w concave, the top K is no longer optimal. Three mo
 - count: a free mean for each number of rewarded arms, K + 1 cells.
 
 The first is used only where it beats both others, see `evidence_gain`. In the first two a slate without rewarded arms
-pays 0: a free intercept would absorb rewards that hardly vary (the first success counts, say), and the remainder would
-often look like groups. Where such a slate does pay, "count" fits best, and the top K is played.
-
-For rewards between 0 and 1, n_j is the sum over groups of the group's j-th largest reward: the same number for rewards
-of 0 and 1, and Σ_j n_j = Σ_i r_i, so that the mean of the rewards is fitted exactly. The cell is the rounded Σ r.
+pays 0: a free intercept would absorb rewards that hardly vary, and the remainder would often look like groups. Where
+such a slate does pay, "count" fits best, and the top K is played. For rewards between 0 and 1, n_j is the sum over
+groups of the group's j-th largest reward, with Σ_j n_j = Σ_i r_i, and the cell is the rounded Σ r.
 """
 
 import math
@@ -40,9 +38,8 @@ NEGLIGIBLE = 1e-10  # of the largest: a direction never seen, a weight that is n
 @checked(at_least=(2, math.inf), margin=NON_NEGATIVE, floor=POSITIVE, flattest=(POSITIVE[0], 1))
 class MarginalGainsConfig:
     """Groups matter after `at_least` slates, where their model is `margin` nats ahead and the last gain is below
-    `flattest` times the first. `floor` bounds the residual standard deviation from below, so that exact rewards do not
-    turn negligible differences into evidence.
-    """
+    `flattest` times the first. `floor` is added to the residual standard deviation, so that exact rewards do not turn
+    negligible differences into evidence."""
 
     at_least: int = 20
     margin: float = 5.0
@@ -60,10 +57,8 @@ def group_features(labels: Tensor, rewards: Tensor) -> Tensor:
 
 def non_increasing_fit(gram: Floats, moments: Floats) -> tuple[Floats, int]:
     """argmin βᵀGβ − 2βᵀm over non-increasing β (m,) >= 0, and its number of distinct positive values.
-
     β_j = Σ_{i>=j} d_i turns the constraints into d >= 0 (non-negative least squares). Directions without data are left
-    out of the root of G, where rounding would give them weight.
-    """
+    out of the root of G, where rounding would give them weight."""
     sums = np.triu(np.ones_like(gram))
     sizes, axes = np.linalg.eigh(sums.T @ gram @ sums)
     seen = sizes > NEGLIGIBLE * max(float(sizes[-1]), 0.0)
@@ -82,21 +77,17 @@ class Fit:
     parameters: int
 
     def log_evidence(self, slates: int, floor: float) -> float:
-        """Gaussian log-likelihood − ½ log n per parameter (BIC; Schwarz, 1978).
-
-        The floor is added, not a bound: slates played because groups matter hardly distinguish the models, and a bound
-        would let the mean of the squares sink to it and the evidence be lost.
-        """
+        """Gaussian log-likelihood − ½ log n per parameter (BIC; Schwarz, 1978)."""
+        # added, not a bound: slates played because groups matter hardly distinguish the models, and with a bound the
+        # mean of the squares would sink to it and the evidence be lost
         variance = self.squares / slates + floor**2
         return -0.5 * slates * math.log(variance) - 0.5 * self.parameters * math.log(slates)
 
 
 def evidence_gain(groups: Fit, one_group: Fit, count: Fit, slates: int, floor: float) -> float:
     """Log evidence of "groups" minus that of the better of the others, in nats.
-
-    "count" is charged for no more parameters than "groups", so that it loses by fit alone: otherwise, where counts
-    decide and labels hardly differ, a few gains would be cheaper than K + 1 cells.
-    """
+    "count" is charged for no more parameters than "groups": where counts decide and labels hardly differ, a few gains
+    would otherwise be cheaper than K + 1 cells."""
     table = Fit(count.squares, min(count.parameters, groups.parameters))
     best = max(one_group.log_evidence(slates, floor), table.log_evidence(slates, floor))
     return groups.log_evidence(slates, floor) - best
@@ -134,9 +125,7 @@ class MarginalGains:
     @property
     def steps(self) -> Tensor | None:
         """What the 1st, 2nd, … rewarded arm of a group adds, (K,), non-increasing from 1; None: play the top K.
-
-        Steps without data equal the last one with data, their upper bound, and so are tried (optimism).
-        """
+        Steps without data equal the last one with data, their upper bound, and so are tried (optimism)."""
         if not self._fresh:
             self._steps, self._fresh = self._estimate(), True
         return None if self._steps is None else self._steps.clone()
@@ -174,17 +163,14 @@ class MarginalGains:
         gram, moments = take(state, "gram", self._gram), take(state, "moments", self._moments)
         cells = take(state, "cells", self._cells)
         expect(bool((cells[0] >= 0).all()), "cells with numbers of slates of at least 0", "less")
-        self._gram, self._moments, self._cells = gram, moments, cells
-        self._fresh = False
+        self._gram, self._moments, self._cells, self._fresh = gram, moments, cells, False
 
 
 def assemble_groups(means: Tensor, labels: Tensor, steps: Tensor, rank: Tensor, k: int) -> Tensor:
     """Positions (k,) of the slate with the largest expected Σ_groups w(j_g), w of non-increasing steps >= 0.
-
     n independent arms with means, labels and rank (n,), steps (>= k,). Greedy is exact: adding an arm to a group with
     H rewarded arms so far gains μ E steps[H]; the best arms of a group are those of the largest means, in that order
-    their gains never rise, and groups are independent. Equal gains go to the smaller rank.
-    """
+    their gains never rise, and groups are independent. Equal gains go to the smaller rank."""
     values, ranks = means.detach().cpu().double().clamp(0.0, 1.0).numpy(), rank.cpu().numpy()
     order = np.lexsort((ranks, -values, labels.cpu().numpy()))
     sorted_labels = labels.cpu().numpy()[order]

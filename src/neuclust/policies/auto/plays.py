@@ -7,7 +7,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from neuclust.models.history import GrowingTable, History
+from neuclust.models.history import GrowingTable, History, load_tables
 from neuclust.models.state import check_lengths, expect, nested, under
 from neuclust.policies.auto.features import FeatureBlocks, Features
 
@@ -62,21 +62,18 @@ class Plays:
         return [(self.contexts.rows[seen[start:end]], rewards[start:end].clone()) for start, end in pairwise(ends)]
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {
-            **nested("history", self.history.state_dict()),
-            "contexts": self.contexts.rows.clone(),
-            "features": self._features.rows.clone(),
-            "ends": self._ends.rows.clone(),
-        }
+        tables = {name: table.rows.clone() for name, table in self._tables().items()}
+        return nested("history", self.history.state_dict()) | tables
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.history.load_state_dict(under("history", state))
-        contexts, features = self.contexts.taken(state, "contexts"), self._features.taken(state, "features")
-        check_lengths(contexts=contexts, features=features, history=self.history.contexts.rows)
-        ends = self._ends.taken(state, "ends")
-        steps = torch.diff(ends, prepend=ends.new_zeros(1))
+        load_tables(self._tables(), state, self._check)
+
+    def _tables(self) -> dict[str, GrowingTable]:
+        return {"contexts": self.contexts, "features": self._features, "ends": self._ends}
+
+    def _check(self, tables: Mapping[str, Tensor]) -> None:
+        check_lengths(contexts=tables["contexts"], features=tables["features"], history=self.history.contexts.rows)
+        steps = torch.diff(tables["ends"], prepend=tables["ends"].new_zeros(1))
         whole = bool((steps > 0).all()) and int(steps.sum()) == self.history.observations
-        expect(whole, f"ends that rise to {self.history.observations} observations", ends.tolist()[-3:])
-        self.contexts.load(contexts)
-        self._features.load(features)
-        self._ends.load(ends)
+        expect(whole, f"ends that rise to {self.history.observations} observations", tables["ends"].tolist()[-3:])

@@ -1,5 +1,5 @@
-"""auto: an ensemble of learners from linear to neural, weighted by predictive evidence, for problems nothing is known
-of; exploration follows what there is to gain, and a change-point test restarts it where the problem has changed."""
+"""auto: an ensemble of learners from linear to neural, weighted by predictive evidence, with exploration by what there
+is to gain and restarts by a change-point test."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,26 +9,21 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
+from neuclust.core import Feedback, Round, Slate, check_round
 from neuclust.errors import DataError
 from neuclust.kernels.ranking import sound, top
 from neuclust.kernels.regions import group_rows
-from neuclust.models.encoder import contexts_at
+from neuclust.models.encoder import active_contexts
 from neuclust.models.state import Shape, check_shapes, nested, take_count, take_whole, under
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
-from neuclust.policies.auto.ensemble import (
-    OPTIMISTIC,
-    UNIFORM,
-    Ensemble,
-    EnsembleConfig,
-    ensemble_shapes,
-    refit_on_recent,
-)
+from neuclust.policies.auto import ensemble as ensembles
+from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig
 from neuclust.policies.auto.exploration import ExplorationConfig, ScoreCache, explored_arms, optimistic_arms
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig, assemble_groups
+from neuclust.policies.wiring import check_update
 from neuclust.randomness import stream
 from neuclust.slates.ties import tie_rank
 
@@ -44,10 +39,9 @@ class AutoConfig:
     max     max_m [score_m − penalty · gap_m], gap_m the evidence it lacks to the largest
     average Σ_m w_m score_m, w_m ∝ v_m^(1 / temperature) of the ensemble's weights v (Bayesian model averaging)
 
-    `optimistic_slots` slots of a slate, if that leaves any, go to the arms of the largest optimistic score
-    max_m [min(1, score_m) − penalty · lost evidence_m], the evidence without priors. `marginal_gains` tests whether
-    arms of one cluster have diminishing returns; where they do, slates maximise the expected sum of marginal gains and
-    have no optimistic slots.
+    `optimistic_slots` slots, if that leaves any, go to the arms of the largest max_m [min(1, score_m) − penalty · lost
+    evidence_m], the evidence without priors. `marginal_gains` tests whether arms of one cluster have diminishing
+    returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic slots.
     """
 
     RENAMED: ClassVar[Mapping[str, str]] = {
@@ -68,8 +62,7 @@ class AutoConfig:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Weights and evidence gaps by learner, noise variances, the exploration probability, the number of clusters
-    (1: none), and what each further rewarded arm of a cluster adds (None: the same).
-    """
+    (1: none), and what each further rewarded arm of a cluster adds (None: the same)."""
 
     leader: str | None  # None: no data yet
     gaps: dict[str, float]
@@ -83,10 +76,8 @@ class Explanation:
 
 
 class Auto:
-    """S_t = top K of the ensemble's combined scores, with some slots explored while rewards are low.
-
-    Where arms of one cluster have diminishing returns, S_t maximises the expected sum of marginal gains instead.
-    """
+    """S_t = top K of the ensemble's combined scores, or the slate of the largest expected sum of marginal gains where
+    arms of one cluster have diminishing returns; some slots explore while rewards are low."""
 
     name = "auto"
     save = save_policy
@@ -99,8 +90,6 @@ class Auto:
         self.restarts = 0
         self._earlier_failures = 0  # of ensembles before the last restart
         self._latest_read: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
-
-    # --- selection -------------------------------------------------------------------------------------------
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
@@ -157,18 +146,15 @@ class Auto:
     def _fresh(self, blocks: FeatureBlocks) -> Ensemble:
         return Ensemble(self.config.ensemble, blocks, self.slate_size, self.seed, self.restarts)
 
-    # --- learning --------------------------------------------------------------------------------------------
-
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_round(round, self.dim, self.slate_size)
-        check_feedback(round, slate, feedback)
+        check_update(self, round, slate, feedback)
         seen = ~torch.isnan(feedback.arm_rewards)
         rewards = feedback.arm_rewards[seen]
         if bool(((rewards < 0) | (rewards > 1)).any()):
             worst = float(rewards[(rewards - 0.5).abs().argmax()])
+            got = f"got {worst:g}; divide rewards by the largest there can be"
             raise DataError(
-                f"round {round.t}: auto reads arm rewards as chances and expected numbers from 0 to 1, got "
-                f"{worst:g}; divide rewards by the largest there can be"
+                f"round {round.t}: auto reads arm rewards as chances and expected numbers from 0 to 1, {got}"
             )
         self.watch.see(rewards)
         if len(rewards):
@@ -192,10 +178,8 @@ class Auto:
 
     def _validate_change(self, ensemble: Ensemble, slates: int) -> None:
         """Restart from the latest slates if an ensemble fitted on them alone predicts their later half better.
-
-        An alarm may also come from a misspecified ensemble, whose data would be lost for nothing.
-        """
-        fresh = refit_on_recent(ensemble, slates, self.seed, self.restarts + 1)
+        An alarm may also come from a misspecified ensemble, whose data would be lost for nothing."""
+        fresh = ensembles.refit_on_recent(ensemble, slates, self.seed, self.restarts + 1)
         later = max(1, slates // 2)
         gain = fresh.recent_log_likelihood(later) - ensemble.recent_log_likelihood(later)
         if gain > self.config.ensemble.drift.gain:
@@ -205,16 +189,13 @@ class Auto:
         else:
             ensemble.change_test.suspend()
 
-    # --- explanation -----------------------------------------------------------------------------------------
-
     @property
     def exploring(self) -> float:
         """ε, the probability that a slot of the next slate explores."""
         if self.ensemble is None:
-            return self.config.exploring.chance(OPTIMISTIC, OPTIMISTIC - UNIFORM, 1)
-        return self.config.exploring.chance(
-            self.ensemble.mean_reward, self.ensemble.lift, self.ensemble.plays.slates + 1
-        )
+            return self.config.exploring.chance(ensembles.OPTIMISTIC, ensembles.OPTIMISTIC - ensembles.UNIFORM, 1)
+        slate = self.ensemble.plays.slates + 1
+        return self.config.exploring.chance(self.ensemble.mean_reward, self.ensemble.lift, slate)
 
     @property
     def failed_trainings(self) -> int:
@@ -237,34 +218,29 @@ class Auto:
             weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
         )  # fmt: skip
 
-    # --- state: tensors keep the names they had before parts were renamed -------------------------------------
-
     @staticmethod
     def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
         """What a save holds at least."""
         yield "worth.gram", (2, slate_size, slate_size)
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {
-            "seed": torch.tensor(self.seed),
-            "restarts": torch.tensor(self.restarts),
-            "earlier_failures": torch.tensor(self._earlier_failures),
-            **nested("worth", self.gains.state_dict()),
-        }
+        # tensors keep the names they had before parts were renamed
+        numbers = {"seed": self.seed, "restarts": self.restarts, "earlier_failures": self._earlier_failures}
+        state = {name: torch.tensor(number) for name, number in numbers.items()}
+        state |= nested("worth", self.gains.state_dict())
         if self.ensemble is not None:
             state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        seed, restarts = take_whole(state, "seed"), take_count(state, "restarts")
-        failures = take_count(state, "earlier_failures")
-        self.seed, self.restarts, self._earlier_failures, self.ensemble = seed, restarts, failures, None
-        self._latest_read = None
+        self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")
+        self._earlier_failures = take_count(state, "earlier_failures")
+        self.ensemble = self._latest_read = None
         self.gains.load_state_dict(under("worth", state))
         settled = under("blocks", state)
         if settled:
             blocks = FeatureBlocks.from_state(self.config.blocks, self.dim, settled)
-            check_shapes(under("team", state), ensemble_shapes(self.config.ensemble, blocks))
+            check_shapes(under("team", state), ensembles.ensemble_shapes(self.config.ensemble, blocks))
             ensemble = self._fresh(blocks)
             ensemble.load_state_dict(under("team", state))
             self.ensemble = ensemble
@@ -286,7 +262,7 @@ def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:
     """z of the given arms with all columns: (k,) -> (k, d)."""
-    given = contexts_at(round, positions)
+    given = active_contexts(round, positions)
     full = given.new_zeros(len(given), round.profiles.shape[1])
     full[:, round.active] = given
     return full

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from neuclust.analysis import curves
@@ -11,32 +10,21 @@ from neuclust.analysis.estimates import number
 from neuclust.analysis.groups import ProblemRuns, problems
 from neuclust.analysis.reproduction.results import Reproduction, cluster_points
 from neuclust.experiment.reproduction.phases import PAPER, PAPER_POLICIES
-from neuclust.report.drawing import (
-    BEST_DASH,
-    BLUE,
-    CHOICE_DASH,
-    COLUMN_PEN,
-    FLOOR_DASH,
-    GREY,
-    Picture,
-    dashed,
-    draw_bands,
-    draw_reference,
-    line_styles,
-    small_letters,
-)  # fmt: skip
+from neuclust.report import drawing
+from neuclust.report.drawing import Picture
 from neuclust.report.inspection import draw_elbow
 from neuclust.report.pictures import BEST_POSSIBLE, canvas, draw_points, entries, regret_picture
 
 NUMBERS = {"movielens": ("2 and 3", "6", "8"), "yelp": ("4 and 5", "7", "9")}
 DRAWN = (*PAPER_POLICIES, "linucb", "uniform")  # the paper's own, and two that say where these stand
-FLOOR = ("floor: a perfect policy", dashed(FLOOR_DASH))
+CHOICE: dict[str, Any] = {"color": drawing.GREY, "linewidth": 0.9, "linestyle": drawing.CHOICE_DASH, "zorder": 1}
+FLOOR = ("floor: a perfect policy", drawing.dashed(drawing.FLOOR_DASH))
 
 
 def paper_figures(found: Reproduction) -> list[Picture]:
     """Every figure that the records can give, named and numbered as in the paper."""
     regret, elbow, clusters = NUMBERS[found.study.name]
-    with small_letters():
+    with drawing.small_letters():
         drawn = [*_curves(found, regret), _elbow(found, elbow), _clusters(found, clusters)]
     return [picture for picture in drawn if picture is not None]
 
@@ -62,10 +50,10 @@ def _curves(found: Reproduction, figures: str) -> list[Picture]:
 def _clipped(problem: ProblemRuns) -> Picture:
     bands = [band.from_zero() for band in curves.bands(problem, curves.expected_clipped)]
     floor = curves.bands(problem, curves.floor_curve)[0].from_zero()
-    styles = line_styles(problem)
+    styles = drawing.line_styles(problem)
     figure, axes = canvas([*entries(problem), FLOOR])
-    draw_reference(axes, floor, FLOOR_DASH, COLUMN_PEN, zorder=4)
-    draw_bands(axes, bands, styles, COLUMN_PEN)
+    drawing.draw_reference(axes, floor, drawing.FLOOR_DASH, drawing.COLUMN_PEN, zorder=4)
+    drawing.draw_bands(axes, bands, styles, drawing.COLUMN_PEN)
     ends = {one.title: one.over_seeds("clipped_regret") for one in problem.contenders}
     for title, end in ends.items():
         look = {"fmt": "o", "markersize": 3, "capsize": 1.5, "clip_on": False, "zorder": 5}
@@ -85,8 +73,8 @@ def _reward(problem: ProblemRuns) -> Picture:
     bands = [band.from_zero() for band in curves.bands(problem, curves.reward)]
     best = curves.bands(problem, curves.best_reward)[0].from_zero()
     figure, axes = canvas([*entries(problem), BEST_POSSIBLE])
-    draw_reference(axes, best, BEST_DASH, COLUMN_PEN)
-    draw_bands(axes, bands, line_styles(problem), COLUMN_PEN)
+    drawing.draw_reference(axes, best, drawing.BEST_DASH, drawing.COLUMN_PEN)
+    drawing.draw_bands(axes, bands, drawing.line_styles(problem), drawing.COLUMN_PEN)
     axes.set_ylim(0, 1.04 * float(best.mean[-1]))
     axes.set_ylabel("expected reward so far")
     caption = "Slate rewards summed over rounds; higher is better; dashed: the best possible."
@@ -98,13 +86,9 @@ def _elbow(found: Reproduction, figure_number: str) -> Picture | None:
         return None
     figure, axes = canvas((), left=0.18)
     draw_elbow(axes, found.elbow, markersize=3, linewidth=1.3)
-    _mark_chosen(axes, found)
+    axes.axvline(found.study.clusters, **CHOICE)
     caption = f"k-means of all profiles; dotted: the paper's choice of {found.study.clusters}."
     return Picture(f"figure-{figure_number}-elbow", f"Figure {figure_number}: the elbow", caption, figure)
-
-
-def _mark_chosen(axes: Axes, found: Reproduction) -> None:
-    axes.axvline(found.study.clusters, color=GREY, linewidth=0.9, linestyle=CHOICE_DASH, zorder=1)
 
 
 def _clusters(found: Reproduction, figure_number: str) -> Picture | None:
@@ -112,15 +96,15 @@ def _clusters(found: Reproduction, figure_number: str) -> Picture | None:
     if not players:
         return None
     bound = cluster_points(found, "cluster-oracle")
-    lines = [(players, BLUE, f"NeUClust, preset {players[0][1].preset}")]
+    lines = [(players, drawing.BLUE, f"NeUClust, preset {players[0][1].preset}")]
     if bound:
-        lines.append((bound, GREY, "the best slates inside one cluster"))
+        lines.append((bound, drawing.GREY, "the best slates inside one cluster"))
     look: dict[str, Any] = {"marker": "o", "markersize": 3, "linewidth": 1.3}
     figure, axes = canvas([(name, Line2D([], [], color=colour, **look)) for _, colour, name in lines], most=1)
     for points, colour, _ in lines:
         ends = [one.over_seeds("expected_regret") for _, one in points]
         draw_points(axes, [count for count, _ in points], ends, colour, capsize=2, **look)
-    _mark_chosen(axes, found)
+    axes.axvline(found.study.clusters, **CHOICE)
     axes.set_xlabel("number of clusters")
     axes.set_ylabel(f"expected regret after {found.rounds} rounds")
     axes.set_ylim(bottom=0)

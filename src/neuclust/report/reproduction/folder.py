@@ -1,10 +1,4 @@
-"""A reproduction on disk, each file whole, the page last.
-
-OUT/index.html       everything on one page
-OUT/summary.json     every number of it
-OUT/table1.csv, .md, .tex
-OUT/figures/*.svg, .png
-"""
+"""A reproduction on disk: figures/*.svg and .png, table1.csv, .md and .tex, summary.json, and index.html last."""
 
 import json
 from collections.abc import Sequence
@@ -20,7 +14,6 @@ from neuclust.experiment.reproduction.phases import OURS, TUNED
 from neuclust.files import write_text
 from neuclust.report.drawing import write_picture
 from neuclust.report.folder import sections
-from neuclust.report.html import Section
 from neuclust.report.reproduction.figures import paper_figures
 from neuclust.report.reproduction.page import reproduction_page
 from neuclust.report.reproduction.tables import table_texts
@@ -32,22 +25,18 @@ SCHEMA = 1
 def write_reproduction(found: Reproduction, out: Path) -> list[Path]:
     """Draw everything, then write it; returns what was written, the page last."""
     answers, figures = verdicts(found), paper_figures(found)
+    played = [phase for phase in (OURS, TUNED) if found.runs.get(phase)]
+    ours = {phase: replace(sections(found.runs[phase])[0], slug=phase) for phase in played}
     texts = {
         **table_texts(found),
         SUMMARY: json.dumps(summary_json(found, answers), indent=2, ensure_ascii=False, allow_nan=False) + "\n",
-        PAGE: reproduction_page(found, answers, figures, _sections(found)),
+        PAGE: reproduction_page(found, answers, figures, ours),
     }
     (out / FIGURES).mkdir(parents=True, exist_ok=True)
     drawn = [file for each in figures for file in write_picture(each.figure, out / FIGURES, each.name, "svg", "png")]
     for name, text in texts.items():
         write_text(out / name, text)
     return [*drawn, *(out / name for name in texts)]
-
-
-def _sections(found: Reproduction) -> dict[str, Section]:
-    """Our protocol as any report shows it, under names of its own."""
-    played = [phase for phase in (OURS, TUNED) if found.runs.get(phase)]
-    return {phase: replace(sections(found.runs[phase])[0], slug=phase) for phase in played}
 
 
 def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[str, Any]:
@@ -66,8 +55,8 @@ def summary_json(found: Reproduction, answers: Sequence[JudgedClaim]) -> dict[st
         "runs_failed": len(found.failures),
         "rows": summary_rows(found),
         "readings": readings_json(found),
-        "elbow": [list(point) for point in found.elbow],
+        "elbow": found.elbow,
         "verdicts": [asdict(answer) for answer in answers],
-        "searches": [asdict(search) | {"seeds": list(search.seeds)} for search in found.searches],
-        "commands": list(found.commands),
+        "searches": [asdict(search) for search in found.searches],
+        "commands": found.commands,
     }

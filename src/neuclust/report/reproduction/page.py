@@ -7,25 +7,19 @@ from neuclust.analysis.claims import JudgedClaim
 from neuclust.analysis.estimates import counted
 from neuclust.analysis.published import NAMES
 from neuclust.analysis.reproduction.readings import readings_json
-from neuclust.analysis.reproduction.results import Reproduction, Row, Search, table_rows
+from neuclust.analysis.reproduction.results import Reproduction, Search, table_rows
 from neuclust.experiment.reproduction.phases import OURS, PHASE_TITLES, TUNED, YARDSTICKS
+from neuclust.report import html
 from neuclust.report.drawing import Picture
-from neuclust.report.html import (
-    Section,
-    document,
-    failures_html,
-    figure_html,
-    heading_html,
-    notes_html,
-    section_content,
-    table_html,
-    words_class,
-)  # fmt: skip
+from neuclust.report.html import Section
 from neuclust.report.reproduction.tables import COLUMNS, DASH, cells, reading_cells, table_notes
-from neuclust.report.versions import page_versions, run_versions
 
 NAMING = ("policy", "settings", "runs")  # together in the first column
 NOT_NAMING = [heading for heading in COLUMNS if heading not in NAMING]
+TWIN = (
+    "a synthetic twin of the paper's data that comes with the package: what follows shows the method and the sizes, "
+    "not the paper's numbers. The real data, prepared as a file, takes its place"
+)
 MARKS = {"reproduces": "✓", "does not reproduce": "✗", "cannot be told": "?", "finding": "•"}
 
 
@@ -41,10 +35,10 @@ def reproduction_page(
         _table(found),
         _figures(found, figures),
         _ours(found, sections),
-        failures_html(found.failures),
+        html.failures_html(found.failures),
         _made(found),
     ]
-    return document(title, "\n".join(parts))
+    return html.document(title, "\n".join(parts))
 
 
 def _opening(found: Reproduction, title: str) -> str:
@@ -58,20 +52,11 @@ def _opening(found: Reproduction, title: str) -> str:
     }
     listed = "".join(f'<li><a href="#{target}">{text}</a></li>' for target, text in links.items())
     partial = "".join(f"<p>{escape(line)}</p>" for line in _partial(found))
+    source = "Played on " + (found.source or f"{found.study.twin}, {TWIN}") + "."
     return (
         f'<header><h1>{escape(title)}</h1><p class="finding"><strong>{escape(found.label)}.</strong> '
-        f"{escape(_source(found))}</p>{partial}<ul>{listed}</ul></header>"
+        f"{escape(source)}</p>{partial}<ul>{listed}</ul></header>"
     )
-
-
-def _source(found: Reproduction) -> str:
-    if found.source is None:
-        return (
-            f"Played on {found.study.twin}, a synthetic twin of the paper's data that comes with the package: what "
-            "follows shows the method and the sizes, not the paper's numbers. The real data, prepared as a file, takes "
-            "its place."
-        )
-    return f"Played on {found.source}."
 
 
 def _partial(found: Reproduction) -> list[str]:
@@ -94,12 +79,12 @@ def _verdicts(found: Sequence[JudgedClaim]) -> str:
         f'<td class="words">{escape(each.evidence)}</td></tr>'
         for each in found
     )
-    head = heading_html("claim") + heading_html("answer", True) + heading_html("what it rests on", True)
+    head = html.heading_html("claim") + html.heading_html("answer", True) + html.heading_html("what it rests on", True)
     return (
         '<section id="verdicts"><h2>What reproduces and what does not</h2>'
         "<p>Every answer is computed from the runs of this page unless it says otherwise. “Cannot be told” means that "
         "the difference is less than two standard errors, or that there are too few seeds.</p>"
-        f"{table_html(head, rows)}</section>"
+        f"{html.table_html(head, rows)}</section>"
     )
 
 
@@ -109,51 +94,45 @@ def _readings(found: Reproduction) -> str:
     if not lines:
         return ""
     prose = ("reading", "what it means")
-    head = "".join(heading_html(heading, heading in prose) for heading in lines[0])
+    head = "".join(html.heading_html(heading, heading in prose) for heading in lines[0])
     body = "".join(f"<tr>{''.join(_td(word, key in prose) for key, word in line.items())}</tr>" for line in lines)
     return (
         '<section id="readings"><h2>Readings: what the order of NeUClust and CN-UCB turns on</h2>'
         "<p>Expected regret, mean ± standard error over the same seeds and the same coins.</p>"
-        f"{table_html(head, body)}</section>"
+        f"{html.table_html(head, body)}</section>"
     )
 
 
 def _td(text: str, words: bool = False) -> str:
-    return f"<td{words_class(words)}>{escape(text)}</td>"
+    return f"<td{html.words_class(words)}>{escape(text)}</td>"
 
 
 def _table(found: Reproduction) -> str:
     body, group = "", ""
     for row in table_rows(found):
-        if (now := _group(row)) != group:
+        now = "not in the paper, for scale" if row.policy in YARDSTICKS else PHASE_TITLES[row.protocol]
+        if now != group:
             body += f'<tr><th scope="rowgroup" colspan="{len(NOT_NAMING) + 1}"><em>{escape(now)}</em></th></tr>'
             group = now
-        body += _line(cells(found, row))
-    head = "".join(map(heading_html, ("policy", *NOT_NAMING)))
+        words = cells(found, row)
+        runs = "not run" if words["runs"] == DASH else counted(int(words["runs"]), "run")
+        small = f'<span class="small">{escape(words["settings"])}, {runs}</span>'
+        line = "".join(_td(words[heading]) for heading in NOT_NAMING)
+        body += f'<tr><th scope="row">{escape(words["policy"])}{small}</th>{line}</tr>'
+    head = "".join(map(html.heading_html, ("policy", *NOT_NAMING)))
     protocol = (
         f"The paper's protocol: 1000 rounds, slates of 5, {found.study.runs} runs, {found.study.clusters} clusters. "
         f"Played here: {found.rounds} rounds, slates of {found.slate_size}, {found.scale.runs} runs."
     )
     return (
         '<section id="table-1"><h2>Table 1: regret and runtime, published and measured</h2>'
-        f"<p>{escape(protocol)}</p>{table_html(head, body)}"
-        f"{notes_html(notes := table_notes(found), len(notes))}</section>"
+        f"<p>{escape(protocol)}</p>{html.table_html(head, body)}"
+        f"{html.notes_html(notes := table_notes(found), len(notes))}</section>"
     )
 
 
-def _group(row: Row) -> str:
-    return "not in the paper, for scale" if row.policy in YARDSTICKS else PHASE_TITLES[row.protocol]
-
-
-def _line(words: Mapping[str, str]) -> str:
-    runs = "not run" if words["runs"] == DASH else counted(int(words["runs"]), "run")
-    small = f'<span class="small">{escape(words["settings"])}, {runs}</span>'
-    line = "".join(_td(words[heading]) for heading in NOT_NAMING)
-    return f'<tr><th scope="row">{escape(words["policy"])}{small}</th>{line}</tr>'
-
-
 def _figures(found: Reproduction, figures: Sequence[Picture]) -> str:
-    drawn = "".join(figure_html("paper", picture, f"{picture.title}, {found.study.title}") for picture in figures)
+    drawn = "".join(html.figure_html("paper", picture, f"{picture.title}, {found.study.title}") for picture in figures)
     other = "Yelp" if found.study.name == "movielens" else "MovieLens"
     return (
         '<section id="figures"><h2>Figures</h2>'
@@ -164,8 +143,8 @@ def _figures(found: Reproduction, figures: Sequence[Picture]) -> str:
 
 
 def _ours(found: Reproduction, sections: Mapping[str, Section]) -> str:
-    content = section_content(sections[OURS]) if OURS in sections else "<p>Not played yet.</p>"
-    tuned = f"<h3>After tuning</h3>{section_content(sections[TUNED])}" if TUNED in sections else ""
+    content = html.section_content(sections[OURS]) if OURS in sections else "<p>Not played yet.</p>"
+    tuned = f"<h3>After tuning</h3>{html.section_content(sections[TUNED])}" if TUNED in sections else ""
     return (
         '<section id="ours"><h2>Our protocol: all policies, expected regret first</h2>'
         f"<p>{escape(_budget(found))}</p>"
@@ -193,27 +172,21 @@ def _budget(found: Reproduction) -> str:
 def _searches(searches: Sequence[Search]) -> str:
     if not searches:
         return ""
-    rows = "".join(
-        f'<tr><th scope="row">{escape(each.policy)}</th>{_td(PHASE_TITLES[each.phase], True)}'
-        f"{_td(str(each.trials))}{_td(_settings(each), True)}</tr>"
-        for each in searches
-    )
+    rows = ""
+    for each in searches:
+        best = None if each.best is None else ", ".join(f"{key}={value}" for key, value in each.best.items()) or DASH
+        cells = (_td(PHASE_TITLES[each.phase], True), _td(str(each.trials)), _td(best or "not finished", True))
+        rows += f'<tr><th scope="row">{escape(each.policy)}</th>{"".join(cells)}</tr>'
     columns = {"policy": False, "search": True, "trials": False, "chosen": True}
-    head = "".join(heading_html(heading, words) for heading, words in columns.items())
-    return f"<h3>Settings that were searched for</h3>{table_html(head, rows)}"
-
-
-def _settings(search: Search) -> str:
-    if search.best is None:
-        return "not finished"
-    return ", ".join(f"{key}={value}" for key, value in search.best.items()) or DASH
+    head = "".join(html.heading_html(heading, words) for heading, words in columns.items())
+    return f"<h3>Settings that were searched for</h3>{html.table_html(head, rows)}"
 
 
 def _made(found: Reproduction) -> str:
     records = [run for runs in found.runs.values() for run in runs]
     return (
         '<section id="made"><h2>How this was made</h2>'
-        f"<p>Runs: {escape(run_versions(records))}. Every number of this page is in summary.json, every run in "
+        f"<p>Runs: {escape(html.run_versions(records))}. Every number of this page is in summary.json, every run in "
         f"records/runs/*.parquet, Table 1 in table1.csv, .md and .tex, the figures in figures/.</p>"
-        f"<pre>{escape(chr(10).join(found.commands))}</pre><p>Made with {escape(page_versions())}.</p></section>"
+        f"<pre>{escape(chr(10).join(found.commands))}</pre><p>Made with {escape(html.page_versions())}.</p></section>"
     )

@@ -7,16 +7,8 @@ from neuclust.analysis.claims import regret_of
 from neuclust.analysis.estimates import Estimate, number, with_error
 from neuclust.analysis.groups import Contender
 from neuclust.analysis.published import NAMES, UNPLACED
-from neuclust.analysis.reproduction.results import (
-    Reproduction,
-    Row,
-    inferred_regret,
-    row_json,
-    speed_ratio,
-    table_rows,
-)  # fmt: skip
-from neuclust.report import latex
-from neuclust.report.tables import csv_text, markdown_text
+from neuclust.analysis.reproduction.results import Reproduction, Row, inferred_regret, row_json, speed_ratio, table_rows
+from neuclust.report.tables import csv_text, latex_escape, latex_tabular, markdown_text
 
 DASH = "–"
 
@@ -25,30 +17,20 @@ def _measured(cell: Callable[[Contender], str]) -> Callable[[Reproduction, Row],
     return lambda _, row: DASH if row.measured is None else cell(row.measured)
 
 
-def _metric(field: str) -> Callable[[Reproduction, Row], str]:
-    return _measured(lambda one: regret_of(one, field))
-
-
 def _number(value: float | None, form: str, unit: str = "") -> str:
     return DASH if value is None else f"{value:{form}}{unit}"
 
 
-def _settings(row: Row) -> str:
-    """The preset, and the settings that were chosen on top of it."""
-    chosen = row.measured.settings if row.measured is not None else ""
-    return f"{row.preset} ({chosen})" if chosen else row.preset
-
-
 COLUMNS: Mapping[str, Callable[[Reproduction, Row], str]] = {
     "policy": lambda _, row: row.name,
-    "settings": lambda _, row: _settings(row),
+    "settings": lambda _, row: row.preset if row.measured is None else row.measured.preset_and_settings,
     "runs": _measured(lambda one: str(len(one.runs))),
     "clipped regret, published": lambda _, row: _number(row.published.regret, ".0f"),
-    "clipped regret, measured": _metric("clipped_regret"),
+    "clipped regret, measured": _measured(lambda one: regret_of(one, "clipped_regret")),
     "its floor": _measured(lambda one: number(one.over_seeds("clipped_floor").mean)),
     "expected regret behind the published": lambda found, row: _number(inferred_regret(found, row), ".1f"),
-    "expected regret, measured": _metric("expected_regret"),
-    "reward, measured": _metric("successes"),
+    "expected regret, measured": _measured(regret_of),
+    "reward, measured": _measured(lambda one: regret_of(one, "successes")),
     "seconds, published": lambda _, row: _number(row.published.seconds, ",.0f"),
     "seconds, measured": _measured(lambda one: f"{one.over_seeds('seconds').mean:.2f}"),
     "times faster": lambda found, row: _number(speed_ratio(found, row), ",.0f", "×"),
@@ -65,11 +47,11 @@ def table_texts(found: Reproduction) -> dict[str, str]:
     rows, notes = table_rows(found), table_notes(found)
     numbers = [row_json(found, row) for row in rows]
     words = [list(cells(found, row).values()) for row in rows]
-    tex = [[latex.escape(word.replace("×", "x")) for word in line] for line in (list(COLUMNS), *words)]
+    tex = [[latex_escape(word.replace("×", "x")) for word in line] for line in (list(COLUMNS), *words)]
     return {
         "table1.csv": csv_text([numbers[0], *(row.values() for row in numbers)]),
         "table1.md": "\n".join([markdown_text(list(COLUMNS), words), *(f"- {note}" for note in notes), ""]),
-        "table1.tex": latex.tabular(f"ll{'r' * (len(COLUMNS) - 2)}", tex, notes),
+        "table1.tex": latex_tabular(f"ll{'r' * (len(COLUMNS) - 2)}", tex, notes),
     }
 
 

@@ -29,10 +29,8 @@ def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
     for place, run in enumerate(runs):
         check_supported(run.config)
         if not run.environment.is_plain:
-            raise ConfigError(
-                f"{run.environment.name}: the device engine expects a reward that counts arms and all feedback at once,"
-                " got another kind of problem; run it without a device"
-            )
+            expected = "the device engine expects a reward that counts arms and all feedback at once"
+            raise ConfigError(f"{run.environment.name}: {expected}; run it without a device")
         for batch in found:
             other = runs[batch[0]]
             same = structure_of(run.config) == structure_of(other.config)
@@ -47,19 +45,12 @@ def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
 def structure_of(config: PolicyConfig) -> PolicyConfig:
     """The configuration without the numbers that may differ inside a batch."""
     arms = config.arms
-    config = replace(
-        config,
-        arms=replace(
-            arms,
-            confidence=replace(arms.confidence, ridge=1.0),
-            schedule=replace(arms.schedule, gamma=1.0),
-            training=training_shape(arms.training),
-        ),
-    )
+    confidence, schedule = replace(arms.confidence, ridge=1.0), replace(arms.schedule, gamma=1.0)
+    training = training_shape(arms.training)
+    config = replace(config, arms=replace(arms, confidence=confidence, schedule=schedule, training=training))
     if isinstance(config, NeUClustConfig):
-        config = replace(
-            config, slate=replace(config.slate, weight=1.0, training=training_shape(config.slate.training))
-        )
+        training = training_shape(config.slate.training)
+        config = replace(config, slate=replace(config.slate, weight=1.0, training=training))
     return config
 
 
@@ -71,9 +62,8 @@ def training_shape(training: TrainingConfig) -> TrainingConfig:
 def check_supported(config: object) -> None:
     """Refuse what the device engine does not compute."""
     if not isinstance(config, NeUClustConfig | CombinatorialNeuralConfig):
-        raise ConfigError(
-            f"device engine: expected NeUClust or CN-UCB, got {type(config).__name__}; run it without a device"
-        )
+        got = type(config).__name__
+        raise ConfigError(f"device engine: expected NeUClust or CN-UCB, got {got}; run it without a device")
     arms = config.arms
     wanted: list[tuple[str, object, object]] = [
         ("tie", config.tie, "id"),
@@ -93,10 +83,7 @@ def check_supported(config: object) -> None:
     if arms.network.init == "torch-default":
         raise ConfigError("device engine: expected an arm network without biases, got init torch-default; use another")
     if isinstance(config, NeUClustConfig) and config.clustering.seed is None:
-        raise ConfigError(
-            "device engine: expected a number as clustering.seed, since runs of a batch share their clusters, "
-            "got none; run it without a device"
-        )
+        raise ConfigError("device engine: expected a number as clustering.seed, got none; run it without a device")
     for name, value, needed in wanted:
         if value != needed:
             raise ConfigError(f"device engine: expected {name}={needed}, got {value}; run it without a device")

@@ -1,7 +1,6 @@
 """Z = λI + Σ ĝĝᵀ of R runs at once, and the squared widths it gives.
 
-`PrimalBatch` keeps Z and Z⁻¹, (R, p, p). `DualBatch` keeps the past gradients as factors and the inverse of the
-Cholesky factor of λI + ĜĜᵀ, so that every width is a matrix product and no step waits for a triangular solve. Both mark
+`PrimalBatch` keeps Z and Z⁻¹, `DualBatch` the past gradients and the inverse Cholesky factor of λI + ĜĜᵀ. Both mark
 runs whose last update lost precision as `stale`; `mend` repeats that update for them as the single run does.
 """
 
@@ -146,8 +145,7 @@ class DualBatch:
 def whitened(core: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
     """L⁻¹·rows for core = LLᵀ (R, K, K) and rows (R, K, p), and whether each core was definite (R,).
 
-    Plain elimination, K steps: library factorisations of such small matrices wait for the device or cannot be
-    recorded.
+    By Gaussian elimination: library factorisations of small matrices wait for the device or cannot be recorded.
     """
     size = core.shape[-1]
     joined = torch.cat([core, rows], -1)
@@ -159,7 +157,7 @@ def whitened(core: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _by_blocks(factors: Factors, numbers_per_row: int, block: Callable[[Factors], Tensor]) -> Tensor:
-    """What `block` (R, b) says of b gradients at a time, for all of them: (R, n)."""
+    """`block`, which maps b gradients to (R, b), of all n gradients: (R, n)."""
     total = factors.deltas[0].shape[1]
     size = max(1, _BUDGET.get(factors.deltas[0].device.type, 1 << 24) // max(1, numbers_per_row))
     return torch.cat([block(factors.rows(start, start + size)) for start in range(0, total, size)], 1)

@@ -1,8 +1,4 @@
-"""A problem's rounds as R runs see them: contexts and clusters on the device, coins and truth from the host.
-
-All runs of a batch see the same rounds; their coins may differ. What the host prepares for a round it prepares while
-the device is busy with the one before.
-"""
+"""A problem's rounds for R runs that differ in their coins alone: contexts and clusters on the device."""
 
 from __future__ import annotations
 
@@ -15,13 +11,13 @@ from torch import Tensor
 from neuclust.core import Round, check_round
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.experiment.engines.device.selection import representatives
 from neuclust.kernels.poisson_binomial import pmf
 from neuclust.kernels.regions import group_rows
 from neuclust.models.encoder import Encoder
 from neuclust.slates.clustering import ClusterMap
 from neuclust.slates.partition import Partition
 
+_ODD = (-0x61C8864680B583EB, -0x40A7B892E31B1A47)  # odd 64-bit numbers with well mixed bits
 THREADS = 4  # that flip coins; more only wait for each other
 
 
@@ -58,10 +54,8 @@ class Dealt:
 
     def copy(self) -> Dealt:
         """The same with tensors of its own for all that changes from round to round."""
-        query = None if self.query is None else self.query.clone()
-        return replace(
-            self, active=self.active.clone(), query=query, payouts=self.payouts.clone(), means=self.means.clone()
-        )
+        query, payouts = None if self.query is None else self.query.clone(), self.payouts.clone()
+        return replace(self, active=self.active.clone(), query=query, payouts=payouts, means=self.means.clone())
 
     def take(self, other: Dealt) -> None:
         """Another round of the same shape into these tensors."""
@@ -74,7 +68,7 @@ class Dealt:
 
 @dataclass(frozen=True, slots=True)
 class RoundTruth:
-    """What the host keeps of a round to score it with."""
+    """The truth of a round, kept on the host to score it."""
 
     best: Tensor  # (K,) means of the best slate
     best_tally: Tensor  # (K + 1,)
@@ -85,11 +79,7 @@ class Dealer:
     """Deals the rounds of environments that differ in their coins alone."""
 
     def __init__(
-        self,
-        environments: list[SlateEnvironment],
-        encoder: Encoder,
-        clusters: ClusterMap | None,
-        device: torch.device,
+        self, environments: list[SlateEnvironment], encoder: Encoder, clusters: ClusterMap | None, device: torch.device
     ) -> None:
         self._environments, self._encoder, self._clusters, self._device = environments, encoder, clusters, device
         self._shown: Shown | None = None
@@ -106,16 +96,13 @@ class Dealer:
         environment = self._environments[0]
         round = environment.round(t)
         means = environment.means(round)
-        self._keep(environment, round, means)
+        best = means[environment.best_positions(round)]
+        tally = pmf(best)
+        self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
         shown, (table, names) = self._show(round), self._members(round)
         active = self._send(filled_up(round.active, environment.dim))
         query = None if round.query is None else self._send(round.query)
         return Dealt(shown, active, query, table, names, self._payouts(round, means), self._send(means))
-
-    def _keep(self, environment: SlateEnvironment, round: Round, means: Tensor) -> None:
-        best = means[environment.best_positions(round)]
-        tally = pmf(best)
-        self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
 
     def _show(self, round: Round) -> Shown:
         rho = self._encoder.scale_of(round)
@@ -124,7 +111,7 @@ class Dealer:
             first, kind_of = group_rows(round.profiles)
             columns = round.profiles[first].T.contiguous().to(self._device)
             self._shown = Shown(round.profiles, columns, kind_of.to(self._device), rho)
-        if rho != self._shown.rho:  # read from each round until one tells it
+        if rho != self._shown.rho:  # read from each round until it is settled
             self._shown = replace(self._shown, rho=rho)
         self._encoder.settle(round)
         return self._shown
@@ -142,7 +129,8 @@ class Dealer:
         return self._table[2:]
 
     def _payouts(self, round: Round, means: Tensor) -> Tensor:
-        rows = slice(None) if len(means) == len(self._catalogue.values) else self._rows(round)
+        ids, order = self._catalogue
+        rows = slice(None) if len(means) == len(ids) else order[torch.searchsorted(ids, round.arm_ids)]
         flipped = torch.empty(len(self._unique), len(means), dtype=torch.bool)
 
         def flip(first: int) -> None:
@@ -158,9 +146,6 @@ class Dealer:
             return tensor
         return tensor.pin_memory().to(self._device, non_blocking=True)
 
-    def _rows(self, round: Round) -> Tensor:
-        return self._catalogue.indices[torch.searchsorted(self._catalogue.values, round.arm_ids)]
-
 
 def filled_up(active: Tensor, dim: int) -> Tensor:
     """Active columns with idle ones added up to one of about 16 sizes, ascending: few sizes of work, zeros for idle."""
@@ -174,10 +159,8 @@ def filled_up(active: Tensor, dim: int) -> Tensor:
 def _positions(partition: Partition) -> Tensor:
     """The partition's table in positions of the round."""
     if partition.small:
-        raise ConfigError(
-            "device engine: expected clusters that fill a slate by themselves, got clustering.small=fill and one that "
-            "borrows from its neighbours; use clustering.small=merge or skip, or run without a device"
-        )
+        got = "a smaller one with clustering.small=fill; use merge or skip, or run without a device"
+        raise ConfigError(f"device engine: expected clusters of at least a slate, got {got}")
     if partition.kept is None:
         return partition.table
     return torch.where(partition.table >= 0, partition.kept[partition.table.clamp(min=0)], -1)
@@ -188,3 +171,22 @@ def _by_id(table: Tensor, arm_ids: Tensor) -> Tensor:
     last = torch.iinfo(torch.int64).max
     ids = torch.where(table >= 0, arm_ids[table.clamp(min=0)], last)
     return torch.gather(table, 1, torch.argsort(ids, dim=1, stable=True))
+
+
+def representatives(rows: Tensor) -> Tensor:
+    """For every row of (n, q) the first row equal to it, (n,), by hashes; different rows of one hash stay apart."""
+    n, width = rows.shape
+    own = torch.arange(n, device=rows.device)
+    if width == 0:
+        return torch.zeros_like(own)
+    bits = (rows + 0.0).view(torch.int64)  # + 0.0 turns −0 into 0: equal numbers, equal bits
+    column = torch.arange(1, 2 * width, 2, device=rows.device) * _ODD[0]
+    mixed = (bits ^ (bits >> 32)) * column
+    mixed = (mixed ^ (mixed >> 29)) * _ODD[1]
+    keys, order = torch.sort((mixed ^ (mixed >> 32)).sum(1), stable=True)
+    starts = torch.ones(n, dtype=torch.bool, device=rows.device)
+    starts[1:] = keys[1:] != keys[:-1]
+    first = order[torch.cummax(torch.where(starts, own, 0), 0).values]
+    found = torch.empty_like(order)
+    found[order] = first
+    return torch.where((rows[found] == rows).all(1), found, own)

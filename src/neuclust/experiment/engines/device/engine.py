@@ -1,24 +1,73 @@
-"""One batch of R runs of one policy on one problem: select, play, observe and train, all runs in step.
+"""One batch of R runs in step: select, play, observe and train; the host waits for the device once per round."""
 
-The host waits for the device once per round, to read whether training helped in every run. Whatever it can prepare, it
-prepares before.
-"""
+from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 
+from neuclust.errors import ConfigError
 from neuclust.experiment.engines.device.batches import BatchRun
 from neuclust.experiment.engines.device.covariance import PrimalBatch
 from neuclust.experiment.engines.device.dealer import Dealer, Dealt
 from neuclust.experiment.engines.device.fitting import Fit
-from neuclust.experiment.engines.device.graphs import Replays, bucket
-from neuclust.experiment.engines.device.networks import ArmNets, SlateNets
-from neuclust.experiment.engines.device.selection import at, row_at, top_of_table
-from neuclust.experiment.engines.device.trace import Trace
+from neuclust.experiment.engines.device.networks import ArmNets, SlateNets, at
 from neuclust.policies.neuclust import NeUClustConfig
 from neuclust.slates.clustering import ClusterMap
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """R runs of T rounds. `slates` are the policies' own choices, also where other slates were played."""
+
+    slates: Tensor  # (R, T, K) positions, best first
+    means: Tensor  # (R, T, K) f of the chosen arms
+    bonuses: Tensor  # (R, T, K) γ·width of the chosen arms
+    clusters: Tensor  # (R, T)
+    arm_rewards: Tensor  # (R, T, K) of the played arms
+    slate_rewards: Tensor  # (R, T)
+    true_means: Tensor  # (R, T, K) μ of the played arms
+
+    @classmethod
+    def empty(cls, runs: int, rounds: int, k: int, device: torch.device) -> Trace:
+        def table(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+            return torch.zeros(runs, rounds, *shape, dtype=dtype, device=device)
+
+        whole = torch.int64
+        return cls(table(k, dtype=whole), table(k), table(k), table(dtype=whole), table(k), table(), table(k))
+
+    def write(self, row: Tensor, **columns: Tensor) -> None:
+        """Round `row` (1,) of the named columns, (R, …) each."""
+        for name, values in columns.items():
+            table: Tensor = getattr(self, name)
+            table.index_copy_(1, row, values.unsqueeze(1).to(table.dtype))
+
+    def until(self, rounds: int) -> Trace:
+        """The first rounds, in main memory; waits for the device."""
+        return Trace(*(getattr(self, column.name)[:, :rounds].cpu() for column in fields(self)))
+
+
+class Replays:
+    """Pieces of work by name, recorded as CUDA graphs: each must read and write the same tensors every time."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.recording = device.type == "cuda"
+        self._graphs: dict[Hashable, torch.cuda.CUDAGraph] = {}
+        self._pool = torch.cuda.graph_pool_handle() if self.recording else None
+
+    def do(self, name: Hashable, work: Callable[[], None]) -> None:
+        """Do the work; from the second time on by replaying it."""
+        if name in self._graphs:
+            self._graphs[name].replay()
+            return
+        work()
+        if self.recording:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=self._pool):
+                work()
+            self._graphs[name] = graph
 
 
 class Batch:
@@ -27,6 +76,8 @@ class Batch:
     def __init__(self, runs: Sequence[BatchRun], rounds: int, device: torch.device) -> None:
         self.rounds, self._device = rounds, device
         self._config, environment = runs[0].config, runs[0].environment
+        if not 1 <= rounds <= environment.horizon:
+            raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
         self.slate_size = environment.slate_size
         self._arms = ArmNets(runs, rounds, device)
         clusters = None
@@ -67,19 +118,12 @@ class Batch:
             self._settle(done)
             if on_round is not None:
                 on_round(done)
-        return self._trace.until(done).on_host()
+        return self._trace.until(done)
 
     @property
     def failures(self) -> list[int]:
         """Failed trainings of either network, run by run."""
         return [int(sum(counts)) for counts in zip(*(fit.failures.tolist() for fit in self._fits), strict=True)]
-
-    @property
-    def clustered(self) -> bool:
-        """Whether a slate comes from a cluster."""
-        return self._slates is not None
-
-    # --- one round -------------------------------------------------------------------------------------------
 
     def _turn(self, dealt: Dealt) -> None:
         """Select, play and observe; rounds of one shape are recorded once and replayed."""
@@ -116,12 +160,10 @@ class Batch:
             winner = torch.zeros(len(best), dtype=torch.int64, device=self._device)
         else:
             winner = self._slates.best_cluster(best, means, optimistic)
-        positions = row_at(best, winner)
+        positions = best[torch.arange(len(best), device=self._device), winner]
         chosen = {"means": at(means, positions), "bonuses": at(bonuses, positions)}
         self._trace.write(self._now, slates=positions, clusters=dealt.names[winner], **chosen)
         return positions
-
-    # --- training --------------------------------------------------------------------------------------------
 
     def _train(self, t: int) -> None:
         due = [fit.due(t) for fit in self._fits]
@@ -166,3 +208,23 @@ class Batch:
 
     def _insist(self, fit: Fit, rows: int) -> None:
         fit.insist(lambda: self._replays.do(("again", fit is self._arms.fit, rows), lambda: fit.attempt(rows)))
+
+
+def bucket(rows: int, room: int, step: int) -> int:
+    """The size a buffer is read at when `rows` of its `room` rows are filled: few sizes, so few graphs."""
+    size = step
+    while size < rows:
+        size += max(step, size // (2 * step) * step)
+    return min(size, room)
+
+
+def top_of_table(scores: Tensor, table: Tensor, k: int) -> Tensor:
+    """The k best members of every row of `table` (C, L; −1 where empty) by (−score, place in the row): (R, C, k)."""
+    left = torch.where(table >= 0, scores[:, table.clamp(min=0)], -torch.inf)
+    chosen = []
+    for _ in range(k):  # of equal values argmax finds the first, which a partial sort does not promise
+        place = left.argmax(-1, keepdim=True)
+        left.scatter_(-1, place, -torch.inf)
+        chosen.append(place)
+    places = torch.cat(chosen, -1)
+    return torch.gather(table.expand(len(scores), *table.shape), 2, places)

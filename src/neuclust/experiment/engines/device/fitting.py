@@ -1,8 +1,4 @@
-"""J gradient steps of one network in R runs at once, guarded run by run, without waiting for the device.
-
-Rules and functions are those of single runs: models/fitting.py and kernels/training.py. Numbers of the configuration
-may differ from run to run.
-"""
+"""J gradient steps of one network in R runs at once, guarded run by run, by the rules of models/fitting.py."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -11,16 +7,8 @@ import torch
 from torch import Tensor
 
 from neuclust.experiment.engines.device.batches import training_shape
-from neuclust.kernels.training import (
-    RETRIES,
-    Parameters,
-    Steps,
-    automatic_step,
-    descend_,
-    not_worse,
-    per_run,
-    pull_energy,
-)
+from neuclust.kernels import training
+from neuclust.kernels.training import Parameters, Steps
 from neuclust.models.fitting import TrainingConfig
 from neuclust.models.watch import LearningWatch
 
@@ -32,18 +20,14 @@ class LossOfRuns(Protocol):
     weight: Tensor  # (R, room): 0 for rows not yet filled
 
     def loss(self, parameters: Parameters, rows: int) -> Tensor: ...
-
     def curvature(self, parameters: Parameters, rows: int) -> Tensor: ...
-
     def gradient(self, parameters: Parameters, rows: int) -> Parameters: ...
-
     def project(self, parameters: Parameters) -> None: ...
-
     def steps_at_once(self, parameters: Parameters, rows: int, steps: Steps) -> bool: ...
 
 
 class Fit:
-    """A network's parameters in R runs, and their training; `name` is what warnings call the network."""
+    """A network's parameters in R runs, and their training; `name` is the network's in warnings."""
 
     def __init__(
         self, name: str, problem: LossOfRuns, initial: Parameters, configs: Sequence[TrainingConfig], width: int
@@ -85,7 +69,7 @@ class Fit:
         self._weigh(rows, count.to(torch.float64))
         if self._given is None:
             curvature = self._problem.curvature(self._start, rows)
-            self._step.copy_(automatic_step(self._share, curvature, self._pull))
+            self._step.copy_(training.automatic_step(self._share, curvature, self._pull))
         else:
             self._step.copy_(self._given)
         if self.config.guard:
@@ -99,7 +83,7 @@ class Fit:
         self._descend(rows)
         good = self._good(rows) & ~self.accepted
         for parameter, moving in zip(self.parameters, self._moving, strict=True):
-            parameter.copy_(torch.where(per_run(good, moving), moving, parameter))
+            parameter.copy_(torch.where(training.per_run(good, moving), moving, parameter))
         self.accepted |= good
         if not self.config.guard:  # one try: NaN is a failure, and no step is tried again
             self._failed.copy_(~good)
@@ -108,7 +92,7 @@ class Fit:
 
     def insist(self, attempt: Callable[[], None]) -> None:
         """Try until every run was helped; a run that never is keeps its start."""
-        for _ in range(RETRIES):
+        for _ in range(training.RETRIES):
             if bool(self.accepted.all()):
                 return
             attempt()
@@ -142,17 +126,17 @@ class Fit:
     def _good(self, rows: int) -> Tensor:
         if not self.config.guard:
             return torch.stack([torch.isfinite(p).flatten(1).all(1) for p in self._moving]).all(0)
-        return torch.as_tensor(not_worse(self._objective(self._moving, rows), self._before))
+        return torch.as_tensor(training.not_worse(self._objective(self._moving, rows), self._before))
 
     def _descend(self, rows: int) -> None:
         anchor = self._initial if self.config.anchor == "initial" else None
         steps = Steps(self.config.steps, self._step, self._pull, anchor)
         if not self._problem.steps_at_once(self._moving, rows, steps):
-            descend_(self._moving, lambda p, _: self._problem.gradient(p, rows), steps, self._problem.project)
+            training.descend_(self._moving, lambda p, _: self._problem.gradient(p, rows), steps, self._problem.project)
 
     def _objective(self, parameters: Parameters, rows: int) -> Tensor:
         anchor = self._initial if self.config.anchor == "initial" else None
-        return self._problem.loss(parameters, rows) + pull_energy(parameters, anchor, self._pull)
+        return self._problem.loss(parameters, rows) + training.pull_energy(parameters, anchor, self._pull)
 
 
 def _copy(into: Parameters, values: Parameters) -> None:

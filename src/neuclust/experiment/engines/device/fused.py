@@ -1,8 +1,6 @@
 """The J training steps of R runs as two small kernels per step, where Triton is available and tensors are on a GPU.
 
-One kernel goes over the rows and leaves partial sums, the other adds them up and moves the parameters: a step of
-library calls takes a dozen launches and as many passes over the hidden layer. Sums are taken in one fixed order, so
-that equal inputs give equal parameters. Elsewhere the library path of fitting.py computes the same.
+One kernel leaves partial sums over the rows, the other adds them up, in one fixed order, and moves the parameters.
 """
 
 import importlib.util
@@ -72,7 +70,10 @@ def slate_steps(data: Examples, parameters: Parameters, rows: int, steps: Steps,
             SCALE_0=scales[0], SCALE_1=scales[1], SIZE=size, WIDTH=width,
             COUNT=count, PADDED=_power_of_two(count), CHUNK=8,
         )  # fmt: skip
-    _unflat(moving, parameters)
+    t0, t1, b0, b1 = torch.split(moving, [size * width, width, width, 1], 1)
+    pieces = (t0.view(runs, size, width).mT, t1.unsqueeze(1), b0, b1)
+    for parameter, piece in zip(parameters, pieces, strict=True):
+        parameter.copy_(piece)
 
 
 def _anchor(parameters: Parameters, steps: Steps) -> Parameters:
@@ -87,13 +88,3 @@ def _flat(parameters: Parameters) -> Tensor:
     """Θ_0 by input, Θ_1, b_0, b_1 of every run in one row: (R, K·n + 2n + 1)."""
     t0, t1, b0, b1 = parameters
     return torch.cat([t0.mT.flatten(1), t1.flatten(1), b0, b1], 1)
-
-
-def _unflat(flat: Tensor, parameters: Parameters) -> None:
-    t0, t1, b0, b1 = parameters
-    runs, width, size = t0.shape
-    inner = size * width
-    t0.copy_(flat[:, :inner].view(runs, size, width).mT)
-    t1.copy_(flat[:, None, inner : inner + width])
-    b0.copy_(flat[:, inner + width : inner + 2 * width])
-    b1.copy_(flat[:, inner + 2 * width :])

@@ -1,22 +1,127 @@
-"""The networks of R runs: arm networks with their covariances, and slate networks."""
+"""The networks of R runs: their histories in buffers that never move, their losses, arm covariances and training."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from neuclust.experiment.engines.device import fused
 from neuclust.experiment.engines.device.batches import BatchRun
 from neuclust.experiment.engines.device.covariance import DualBatch, PrimalBatch
 from neuclust.experiment.engines.device.fitting import Fit
-from neuclust.experiment.engines.device.learners import ArmLoss, SlateLoss
-from neuclust.experiment.engines.device.selection import at, first_alike
-from neuclust.kernels.monotone import slate_scores
-from neuclust.kernels.network import Factors, Network, layer_factors, output, restrict, scaled
-from neuclust.kernels.training import Parameters
+from neuclust.kernels import monotone, training
+from neuclust.kernels.network import Factors, Network, forward, layer_factors, output, restrict, scaled, squared_norms
+from neuclust.kernels.regions import group_rows
+from neuclust.kernels.training import Examples, Parameters, Steps
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.confidence import FullConfidence, feature_scale
 from neuclust.policies.neuclust import NeUClustConfig
-from neuclust.slates.slate_model import initial_slate_network
+from neuclust.slates.slate_model import SlateModelConfig, initial_slate_network, slate_projection
+
+
+class ArmLoss:
+    """Every arm played, in order: contexts (R, d', room) by column, rewards and weights (R, room)."""
+
+    def __init__(self, net: Network, room: int) -> None:
+        self._scale = net.scale
+        self._data = _buffers(net.weights[0], net.weights[0].shape[-1], room)
+        self.target, self.weight = self._data.target, self._data.weight
+
+    def write(self, rows: Tensor, contexts: Tensor, columns: Tensor, rewards: Tensor) -> None:
+        """K played arms per run into rows (K,): contexts (R, K, q) on the given columns, rewards (R, K)."""
+        self._data.inputs[:, columns.unsqueeze(1), rows] = contexts.mT
+        self.target.index_copy_(1, rows, rewards)
+
+    def net(self, parameters: Parameters) -> Network:
+        """The networks of all runs."""
+        return Network(parameters, self._scale)
+
+    def predict(self, parameters: Parameters, rows: int) -> Tensor:
+        """f of the first rows, (R, rows)."""
+        return forward(self.net(parameters), _first(self._data, rows).inputs)
+
+    def loss(self, parameters: Parameters, rows: int) -> Tensor:
+        return training.arm_objective(self.net(parameters), *_first(self._data, rows))
+
+    def curvature(self, parameters: Parameters, rows: int) -> Tensor:
+        x, _, weight = _first(self._data, rows)
+        return (weight * squared_norms(layer_factors(self.net(parameters), x))).sum(-1)
+
+    def gradient(self, parameters: Parameters, rows: int) -> Parameters:
+        return training.arm_gradients(self.net(parameters), *_first(self._data, rows))
+
+    def project(self, parameters: Parameters) -> None:
+        """Arm weights may be anything."""
+
+    def steps_at_once(self, parameters: Parameters, rows: int, steps: Steps) -> bool:
+        """All steps by two kernels each, where that is possible and faster; says whether it was done."""
+        if not fused.serves_arms(parameters):
+            return False
+        fused.arm_steps(self._data, parameters, rows, steps, self._scale)
+        return True
+
+    def unresponsive(self, parameters: Parameters, filled: Tensor) -> Tensor:
+        """Runs that may have to restart (R,): all hidden units answer the first of the `filled` (1,) rows alike."""
+        places = torch.arange(min(training.SAMPLE, self.target.shape[1]), device=filled.device)
+        rows = torch.where(places < filled, places, 0)
+        return training.unresponsive(self.net(parameters), self._data.inputs[:, :, rows].mT)
+
+    def distinct(self, run: int, filled: int) -> tuple[Tensor, Tensor]:
+        """Distinct contexts of one run (u, d') in order of first play and their mean rewards (u,), on the host."""
+        contexts, rewards = self._data.inputs[run, :, :filled].T.cpu(), self.target[run, :filled].cpu()
+        first, group = group_rows(contexts)
+        sums, counts = (torch.zeros(len(first), dtype=torch.float64) for _ in range(2))
+        sums.index_add_(0, group, rewards)
+        counts.index_add_(0, group, torch.ones_like(rewards))
+        return contexts[first], sums / counts
+
+
+class SlateLoss:
+    """Every slate played: what F reads of it (R, K, room) by arm, its reward and weight (R, room)."""
+
+    def __init__(self, config: SlateModelConfig, net: monotone.MonotoneNetwork, room: int) -> None:
+        self._config, self._net, self._project = config, net, slate_projection(config)
+        self._data = _buffers(net.weights[0], net.weights[0].shape[-1], room)
+        self.target, self.weight = self._data.target, self._data.weight
+
+    def write(self, row: Tensor, rewards: Tensor) -> None:
+        """The slate's reward in every run, (R,), into row (1,)."""
+        self.target.index_copy_(1, row, rewards.unsqueeze(1))
+
+    def read(self, rewards: Tensor) -> None:
+        """F reads the slates so far by arm rewards (R, slates, K) as predicted now."""
+        self._data.inputs[:, :, : rewards.shape[1]] = self._prepared(rewards).mT
+
+    def value(self, parameters: Parameters, rewards: Tensor) -> Tensor:
+        """F of slates (R, n, K), prepared here: (R, n)."""
+        return monotone.slate_value(self._net.with_parameters(parameters), self._prepared(rewards))
+
+    def loss(self, parameters: Parameters, rows: int) -> Tensor:
+        inputs, target, weight = _first(self._data, rows)
+        return training.squared_loss(
+            monotone.slate_value(self._net.with_parameters(parameters), inputs), target, weight
+        )
+
+    def curvature(self, parameters: Parameters, rows: int) -> Tensor:
+        inputs, _, weight = _first(self._data, rows)
+        return (weight * monotone.slate_gradient_norms(self._net.with_parameters(parameters), inputs)).sum(-1)
+
+    def gradient(self, parameters: Parameters, rows: int) -> Parameters:
+        return monotone.slate_gradients(self._net.with_parameters(parameters), *_first(self._data, rows))
+
+    def project(self, parameters: Parameters) -> None:
+        if self._project is not None:
+            self._project(parameters)
+
+    def steps_at_once(self, parameters: Parameters, rows: int, steps: Steps) -> bool:
+        """All steps by two kernels each, where that is possible; says whether it was done."""
+        if self._project is not None or not fused.serves_slates(self._net.with_parameters(parameters)):
+            return False
+        fused.slate_steps(self._data, parameters, rows, steps, self._net.scales)
+        return True
+
+    def _prepared(self, rewards: Tensor) -> Tensor:
+        return monotone.slate_inputs(rewards, self._config.relu_input, self._config.sort_input)
 
 
 class ArmNets:
@@ -57,8 +162,8 @@ class ArmNets:
 
     def may_restart(self, observations: Tensor) -> Tensor:
         """Runs whose network may be lifeless, (R,), for a number of observations (1,)."""
-        training = self.fit.config
-        if not (training.guard and training.revive):
+        config = self.fit.config
+        if not (config.guard and config.revive):
             return torch.zeros_like(self.fit.accepted)
         return self.loss.unresponsive(self.fit.parameters, observations)
 
@@ -94,9 +199,20 @@ class SlateNets:
         values = at(optimistic, best)
         source = values if self._config.input == "optimistic" else at(means, best)
         worth = self.loss.value(self.fit.parameters, source)
-        total = slate_scores(values, worth, self._weight, self._config.score == "mean")
+        total = monotone.slate_scores(values, worth, self._weight, self._config.score == "mean")
         alike = first_alike(torch.cat([values, source], -1))  # a library may round equal rows differently: no tie then
         return torch.gather(total, 1, alike).argmax(-1)
+
+
+def first_alike(rows: Tensor) -> Tensor:
+    """For every row of few rows (R, C, q) the first of its run equal to it: (R, C)."""
+    same = (rows.unsqueeze(2) == rows.unsqueeze(1)).all(-1)
+    return same.to(torch.int64).argmax(-1)
+
+
+def at(values: Tensor, positions: Tensor) -> Tensor:
+    """values (R, n) at positions (R, …) -> (R, …)."""
+    return torch.gather(values, 1, positions.flatten(1)).view(positions.shape)
 
 
 def column(values: Sequence[float], device: torch.device) -> Tensor:
@@ -107,3 +223,14 @@ def column(values: Sequence[float], device: torch.device) -> Tensor:
 def _stacked(nets: Sequence[Parameters], device: torch.device) -> Parameters:
     """Parameters of R networks, (R, …) each."""
     return tuple(torch.stack(same).to(device) for same in zip(*nets, strict=True))
+
+
+def _buffers(like: Tensor, dim: int, room: int) -> Examples:
+    """Room for inputs (R, dim, room) by column, targets and weights (R, room)."""
+    runs = len(like)
+    return Examples(like.new_zeros(runs, dim, room), like.new_zeros(runs, room), like.new_zeros(runs, room))
+
+
+def _first(data: Examples, rows: int) -> Examples:
+    """The first rows, with inputs by row (R, rows, dim)."""
+    return Examples(data.inputs[:, :, :rows].mT, data.target[:, :rows], data.weight[:, :rows])

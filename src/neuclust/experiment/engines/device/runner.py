@@ -6,12 +6,16 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
+from neuclust.environments.problem import RoundScore
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.engines.device.batches import BatchRun, batches_of
-from neuclust.experiment.engines.device.engine import Batch
-from neuclust.experiment.engines.device.trace import Trace, round_scores
+from neuclust.experiment.engines.device.dealer import RoundTruth
+from neuclust.experiment.engines.device.engine import Batch, Trace
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally, make_record
+from neuclust.kernels.poisson_binomial import pmf
+from neuclust.policies.neuclust import NeUClustConfig
 
 
 def run_batch(
@@ -24,9 +28,8 @@ def run_batch(
 ) -> list[RunRecord]:
     """Play all runs, those that can together in one batch, and return their records in order.
 
-    A record's `seconds` is its share of its batch; selection and update are not timed apart. `on_round` hears how
-    many rounds of the present batch are done; where `stop` answers true before a round, the batch ends there, its
-    records say `interrupted`, and later batches are not begun: their runs have no record.
+    A record's `seconds` is its share of its batch. `on_round` gets the number of rounds done in the current batch; once
+    `stop` returns true the batch ends, its records say `interrupted`, and runs of later batches have no record.
     """
     where = usable_device(device)
     records: dict[int, RunRecord] = {}
@@ -34,7 +37,7 @@ def run_batch(
         if stop is not None and stop():
             break
         began = perf_counter()
-        batch = Batch([runs[place] for place in places], _checked(runs[places[0]], rounds), where)
+        batch = Batch([runs[place] for place in places], rounds, where)
         trace = batch.play(on_round=on_round, stop=stop)
         tallies = [_tally(batch, trace, row, runs[place]) for row, place in enumerate(places)]
         seconds = (perf_counter() - began) / len(places)
@@ -48,22 +51,16 @@ def trace_batch(runs: Sequence[BatchRun], rounds: int, *, device: str = "cpu", f
     """One batch with every choice and score it made; with `forced` (R, T, K) those slates are played instead."""
     if len(batches_of(runs)) != 1:
         raise ConfigError("trace_batch: expected runs that share a batch, got several problems or shapes of policy")
-    return Batch(runs, _checked(runs[0], rounds), usable_device(device)).play(forced)
+    return Batch(runs, rounds, usable_device(device)).play(forced)
 
 
 def usable_device(name: str) -> torch.device:
-    """The named device, or a sentence about why not."""
+    """The named device, where it is available."""
     if name.partition(":")[0] not in ("cpu", "cuda"):
         raise ConfigError(f"device: expected cpu or cuda, got {name!r}")
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError("device: expected a CUDA device for 'cuda', found none; use cpu")
     return torch.device(name)
-
-
-def _checked(run: BatchRun, rounds: int) -> int:
-    if not 1 <= rounds <= run.environment.horizon:
-        raise ConfigError(f"{run.environment.name}: expected 1 to {run.environment.horizon} rounds, got {rounds}")
-    return rounds
 
 
 def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
@@ -73,6 +70,34 @@ def _tally(batch: Batch, trace: Trace, row: int, run: BatchRun) -> Tally:
         tally.add(score)
     tally.arm_successes = float(trace.arm_rewards[row].sum())
     tally.mark()  # an interrupted run ends off the grid
-    if batch.clustered:
+    if isinstance(run.config, NeUClustConfig):
         tally.chosen_clusters.extend(trace.clusters[row].tolist())
     return tally
+
+
+def round_scores(
+    environment: SlateEnvironment, truths: list[RoundTruth], chosen: Tensor, realised: Tensor
+) -> list[RoundScore]:
+    """`SlateEnvironment.score` of T rounds at once: μ of the played arms (T, K) and slate rewards (T,)."""
+    truths = truths[: len(realised)]  # one more was dealt where a run was stopped
+    reward, table = environment.reward, environment.reward.table
+    shortfall = (table[:, None] - table[None, :]).clamp(min=0.0)
+    best = torch.stack([truth.best for truth in truths])
+    ideal, played = torch.stack([truth.best_tally for truth in truths]), pmf(chosen)
+    rivals = torch.stack([environment.rival_coins(t) for t in range(1, len(truths) + 1)]) < best
+    rival = table[rivals.sum(1)]
+    best_expected = torch.tensor([truth.best_expected for truth in truths], dtype=torch.float64)
+    expected = reward.expected(chosen)
+    columns = (
+        best_expected,
+        expected,
+        best_expected - expected,
+        realised,
+        rival,
+        (rival - realised).clamp(min=0.0),
+        ((ideal @ shortfall) * played).sum(1),
+        ((ideal @ shortfall) * ideal).sum(1),
+        rival - realised,
+        best.sum(1) - chosen.sum(1),
+    )
+    return [RoundScore(*row) for row in torch.stack(columns, 1).tolist()]

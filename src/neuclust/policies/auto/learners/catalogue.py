@@ -13,13 +13,8 @@ from neuclust.models.feature_net import net_shapes
 from neuclust.models.state import Shape, nested_shapes
 from neuclust.policies.auto.basis import FOURIER_VARIANCES, FREQUENCIES, LENGTH_SCALES, FourierFeatures
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
-from neuclust.policies.auto.learners.block_regression import (
-    BlockPrior,
-    BlockRegression,
-    BlockRegressionConfig,
-    regression_shapes,
-)
+from neuclust.policies.auto.learners import block_regression as blocked
+from neuclust.policies.auto.learners.block_regression import BlockLogistic, BlockRegression
 from neuclust.policies.auto.learners.index_regression import IndexConfig, IndexRegression, index_shapes
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.learners.net_regression import NetLearner, NetLearnerConfig
@@ -54,8 +49,8 @@ class LearnersConfig:
     local_bonus: float = 2.0
     fourier_bonus: float = 1.0
     RENAMED: ClassVar[Mapping[str, str]] = {"waves_bonus": "fourier_bonus"}
-    regression: BlockRegressionConfig = field(default_factory=BlockRegressionConfig)
-    logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
+    regression: blocked.BlockRegressionConfig = field(default_factory=blocked.BlockRegressionConfig)
+    logistic: blocked.BlockLogisticConfig = field(default_factory=blocked.BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
 
@@ -72,7 +67,8 @@ def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
 
 
 def _fourier(config: LearnersConfig, basis: FourierFeatures) -> Learner:
-    return BlockRegression(config.regression, BlockPrior(basis.sizes, FOURIER_VARIANCES), basis, config.fourier_bonus)
+    prior = blocked.BlockPrior(basis.sizes, FOURIER_VARIANCES)
+    return BlockRegression(config.regression, prior, basis, config.fourier_bonus)
 
 
 def _blocks(name: str, config: LearnersConfig, blocks: FeatureBlocks, bonus: float = 0.0) -> Learner:
@@ -108,10 +104,10 @@ def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> 
     elif name == "index":
         yield from index_shapes(config.index, blocks)
     elif name == "fourier":
-        yield from regression_shapes(blocks.input_size + FREQUENCIES * len(LENGTH_SCALES))
+        yield from blocked.regression_shapes(blocks.input_size + FREQUENCIES * len(LENGTH_SCALES))
     elif name in LAST_BLOCK:
         size = sum(blocks.sizes(LAST_BLOCK[name]).values())
-        yield from [("mean", (size,))] if name in ("logistic", "additive") else regression_shapes(size)
+        yield from [("mean", (size,))] if name in ("logistic", "additive") else blocked.regression_shapes(size)
 
 
 def checked_names(text: str) -> str:
@@ -129,10 +125,8 @@ def checked_names(text: str) -> str:
 
 def fitting_learners(names: str, blocks: FeatureBlocks) -> list[str]:
     """The learners out of `linear,net` that apply to such contexts; `linear` where none does.
-
     Without crosses the logistic learner equals the additive one, and there are too many directions for `index`. Without
-    clusters there is no `local`.
-    """
+    clusters there is no `local`."""
     given, left_out = names.split(","), set()
     if not blocks.crossed:
         left_out |= {"index", "logistic"} if "additive" in given else {"index"}

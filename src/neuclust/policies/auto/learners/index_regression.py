@@ -3,36 +3,26 @@
 r = wᵀφ(x) + noise,  φ(x) = [1, x, √(2/D) cos(Ωᵀ Pᵀx + β)],  Ω ~ N(0, I) (R, D) and β drawn once,  P (d, R).
 
 The cosines are random Fourier features of a Gaussian process on Pᵀx. The weights w are integrated out, and P maximises
-log p(r | P) + log p(P), P_ij ~ N(0, reach²), by gradient ascent (type-II maximum a posteriori). Functions that vary
-along two directions out of twenty take a net thousands of rewards and this model hundreds. Several models with other
-starts and other features are averaged: each follows, beside the true directions, some that only fit its noise.
+log p(r | P) + log p(P), P_ij ~ N(0, reach²), by gradient ascent (type-II maximum a posteriori). Several models with
+other starts and features are averaged: each follows, beside the true directions, some that only fit its noise.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
-from neuclust.models.bayes_linear import BayesLinear
-from neuclust.models.state import Shape, expect, nested, nested_shapes, take, under
+from neuclust.models.bayes_linear import BayesLinear, with_constant
+from neuclust.models.state import Shape, expect, load_saved_state, nested, nested_shapes, saved_state, take, under
 from neuclust.policies.auto.basis import QuadraticFeatures, scaled_inputs
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.learners.block_regression import (
-    BlockPrior,
-    BlockRegression,
-    BlockRegressionConfig,
-    evidence_step,
-    load_regression,
-    regression_shapes,
-    regression_state,
-)
+from neuclust.policies.auto.learners import block_regression
+from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegression, BlockRegressionConfig
 from neuclust.policies.auto.plays import Played, Plays
 from neuclust.randomness import stream
 
@@ -51,12 +41,9 @@ BETA_1, BETA_2 = 0.9, 0.999
     bonus=NON_NEGATIVE, reach=POSITIVE, rate=POSITIVE, growth=(math.nextafter(1.0, 2.0), math.inf),
 )  # fmt: skip
 class IndexConfig:
-    """`directions` R, `frequencies` D, and the number of `members` averaged; their standard deviation is added `bonus`
-    times.
-
+    """`directions` R, `frequencies` D, and the number of `members` averaged, plus `bonus` standard deviations of them.
     P takes `steps` steps of size `rate` whenever the number of slates has grown by the factor `growth`, first after
-    `first` slates. `reach` is the prior standard deviation of the entries of P.
-    """
+    `first` slates. `reach` is the prior standard deviation of the entries of P."""
 
     directions: int = 3
     frequencies: int = 64
@@ -94,13 +81,15 @@ class Observed:
     counts: Tensor
     energy: float
 
-    def single(self) -> Observed:
+    def single(self) -> Self:
         """In single precision: products over all observations take most of the time, and 7 digits suffice."""
-        return Observed(self.x.float(), self.sums.float(), self.counts.float(), self.energy)
+        return replace(self, x=self.x.float(), sums=self.sums.float(), counts=self.counts.float())
 
 
 class IndexModel:
     """One P, its random Fourier features, and the posterior of their weights."""
+
+    saved = ("directions", "frequencies", "phases")
 
     def __init__(
         self, config: IndexConfig, regression: BlockRegressionConfig, dim: int, rng: np.random.Generator
@@ -125,15 +114,14 @@ class IndexModel:
     def maximise_evidence(self, data: Observed, steps: int) -> None:
         """Gradient ascent in P, with an evidence step for the variances at each step.
 
-        Adam with one second moment for all of P: one per entry would move entries without a gradient as far as those
-        with one, and few true directions would drown in many wrong ones.
+        Adam has one second moment for all of P: one per entry would move entries without a gradient as far as others.
         """
         narrow, adam = data.single(), SharedAdam(self.config.rate)
         for _ in range(steps):
             angles = self._angles(narrow.x)
             columns = self._columns(narrow.x, angles)
             self.belief.rebuild(columns, narrow.sums, narrow.counts, narrow.energy)
-            evidence_step(self.regression, self.prior, self.belief)
+            block_regression.evidence_step(self.regression, self.prior, self.belief)
             gradient = self._evidence_gradient(narrow, angles, columns) - self.directions / self.config.reach**2
             self.directions = self.directions + adam.step(gradient)
         self.belief.rebuild(self.columns(data.x), data.sums, data.counts, data.energy)
@@ -146,7 +134,7 @@ class IndexModel:
         return x @ (self.directions @ self.frequencies).to(x.dtype) + self.phases.to(x.dtype)
 
     def _columns(self, x: Tensor, angles: Tensor) -> Tensor:
-        return torch.cat([x.new_ones(len(x), 1), x, self._amplitude * torch.cos(angles)], 1)
+        return with_constant(torch.cat([x, self._amplitude * torch.cos(angles)], 1))
 
     def _evidence_gradient(self, data: Observed, angles: Tensor, columns: Tensor) -> Tensor:
         """∂ log p(r | P) / ∂P (d, R), by ∂ log p / ∂φ = ((s − cφᵀm) mᵀ − cφᵀΛ⁻¹) / σ² of each context."""
@@ -158,26 +146,17 @@ class IndexModel:
         return (data.x.T @ pull).to(torch.float64) @ self.frequencies.T
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {
-            "directions": self.directions.clone(),
-            "frequencies": self.frequencies.clone(),
-            "phases": self.phases.clone(),
-            **regression_state(self.prior, self.belief),
-        }
+        return saved_state(self) | block_regression.regression_state(self.prior, self.belief)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        load_regression(self.prior, self.belief, state)
-        self.directions = take(state, "directions", self.directions)
-        self.frequencies = take(state, "frequencies", self.frequencies)
-        self.phases = take(state, "phases", self.phases)
+        block_regression.load_regression(self.prior, self.belief, state)
+        load_saved_state(self, state)
 
 
 class IndexRegression:
     """Score: mean over the members + `bonus` standard deviations between them.
-
     When the number of slates has doubled, candidates are optimised too, one from a random start and one for each of
-    `LENGTHS` from the gradient directions of a quadratic regression; the members of the largest posterior stay.
-    """
+    `LENGTHS` from the gradient directions of a quadratic regression; the members of the largest posterior stay."""
 
     def __init__(
         self, config: IndexConfig, regression: BlockRegressionConfig, blocks: FeatureBlocks, seed: int, purpose: str
@@ -227,18 +206,14 @@ class IndexRegression:
             member.maximise_evidence(data, self.config.steps)
         if plays.slates >= self._doubled:
             self._doubled = 2 * plays.slates
-            candidates = self._candidates(data)
+            candidates = [self._fresh() for _ in range(1 + len(LENGTHS))]
+            start = gradient_directions(self.quadratic.belief.mean, data, self.config.directions)
+            for candidate, length in zip(candidates[1:], LENGTHS, strict=True):
+                candidate.directions = start / length
             for candidate in candidates:
                 candidate.maximise_evidence(data, CANDIDATE_STEPS * self.config.steps)
             ranked = sorted([*self.members, *candidates], key=IndexModel.log_posterior, reverse=True)
             self.members = ranked[: self.config.members]
-
-    def _candidates(self, data: Observed) -> list[IndexModel]:
-        candidates = [self._fresh() for _ in range(1 + len(LENGTHS))]
-        start = gradient_directions(self.quadratic.belief.mean, data, self.config.directions)
-        for candidate, length in zip(candidates[1:], LENGTHS, strict=True):
-            candidate.directions = start / length
-        return candidates
 
     def state_dict(self) -> dict[str, Tensor]:
         state = {"numbers": torch.tensor([self._due, self._doubled, self._drawn, len(self.members)])}
@@ -259,19 +234,17 @@ class IndexRegression:
 def index_shapes(config: IndexConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
     """What a state of such a learner holds at least."""
     dim = blocks.input_size - 1
-    yield from nested_shapes("guide", regression_shapes(1 + dim + dim * (dim + 1) // 2))
+    yield from nested_shapes("guide", block_regression.regression_shapes(1 + dim + dim * (dim + 1) // 2))
     for m in range(config.members):
         yield f"member.{m}.directions", (dim, config.directions)
         yield f"member.{m}.frequencies", (config.directions, config.frequencies)
-        yield from nested_shapes(f"member.{m}", regression_shapes(1 + dim + config.frequencies))
+        yield from nested_shapes(f"member.{m}", block_regression.regression_shapes(1 + dim + config.frequencies))
 
 
 def gradient_directions(weights: Tensor, data: Observed, count: int) -> Tensor:
     """Directions a quadratic function varies along: weights of `QuadraticFeatures` (p,) -> (d, count).
-
     Leading eigenvectors of the mean outer product of its gradients at the contexts played (Samarov, 1993), each as long
-    as the root of its eigenvalue's ratio to the first; directions beyond d are 0.
-    """
+    as the root of its eigenvalue's ratio to the first; directions beyond d are 0."""
     d = data.x.shape[1]
     upper = weights.new_zeros(d, d)
     upper[tuple(torch.triu_indices(d, d))] = weights[1 + d :]

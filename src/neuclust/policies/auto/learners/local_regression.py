@@ -1,15 +1,12 @@
-"""One Bayesian regression per cluster with shared hyperparameters: a hierarchical (empirical Bayes) linear model.
-
-r = level + w_cᵀx + noise,  x = [1, (z − centroid_c)/spread],  w_c ~ N(0, diag(s_level, s_slope, …)) for each cluster c.
-
-A cluster without data has the common level and the width √s_level, so that a bonus leads to one visit.
-"""
+"""A hierarchical (empirical Bayes) linear model, one Bayesian regression per cluster with shared hyperparameters:
+r = level + w_cᵀx + noise,  x = [1, (z − centroid_c)/spread],  w_c ~ N(0, diag(s_level, s_slope, …)) per cluster c."""
 
 from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
+from neuclust.models.bayes_linear import with_constant
 from neuclust.models.state import expect, take, take_numbers
 from neuclust.policies.auto.features import ContextClusters, Features
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig, taken_variances
@@ -48,15 +45,14 @@ class LocalRegression:
         """x (n, p) and clusters (n,)."""
         labels = self.clusters.labels(features.x)
         x = (features.x - self.clusters.centroids[labels]) / self.clusters.spread
-        return torch.cat([x.new_ones(len(x), 1), x], 1), labels
+        return with_constant(x), labels
 
     def means(self, features: Features) -> Tensor:
         x, labels = self._read(features)
         return self.level + (x * self._solve()[1][labels]).sum(1)
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        x, labels = self._read(features)
-        covariance, weights = self._solve()
+        (x, labels), (covariance, weights) = self._read(features), self._solve()
         means = self.level + (x * weights[labels]).sum(1)
         squares = torch.empty_like(means)
         for cluster in torch.unique(labels).tolist():  # one product per cluster, not one matrix per arm
@@ -82,19 +78,14 @@ class LocalRegression:
         covariance, weights = self._solve()
         known = 1 - covariance[:, 0, 0] / self.variances[0]
         total = LEVEL + float((known * (self.level + weights[:, 0])).sum())
-        self.level = total / (1 + float(known.sum()))
-        self._solved = None
+        self.level, self._solved = total / (1 + float(known.sum())), None
 
     def _set_variances(self) -> None:
-        """One evidence step (MacKay, 1992) for both variances and the noise.
-
-        The prior variance counts like one determined weight: with few clusters played, levels that happen to agree
-        must not end exploration.
-        """
-        config = self.config
-        covariance, weights = self._solve()
+        """One evidence step (MacKay, 1992) for both variances and the noise."""
+        config, (covariance, weights) = self.config, self._solve()
         uncertain = torch.diagonal(covariance, dim1=1, dim2=2)
         stepped, determined = [], 0.0
+        # the prior variance counts like one determined weight: few levels that happen to agree must not end exploration
         for block, prior, first in zip((slice(0, 1), slice(1, None)), self.variances.tolist(), VARIANCES, strict=True):
             known = float((1 - uncertain[:, block] / prior).sum())
             stepped.append((float(weights[:, block].square().sum()) + first) / (known + 1))
@@ -112,13 +103,9 @@ class LocalRegression:
         return self._energy + float((total * (fitted - 2 * self._moment)).sum())
 
     def state_dict(self) -> dict[str, Tensor]:
-        numbers = [self.level, self.noise, self._energy, float(self._count)]
-        return {
-            "gram": self._gram.clone(),
-            "moment": self._moment.clone(),
-            "variances": self.variances.clone(),
-            "numbers": torch.tensor(numbers, dtype=torch.float64),
-        }
+        numbers = torch.tensor([self.level, self.noise, self._energy, self._count], dtype=torch.float64)
+        state = {"gram": self._gram.clone(), "moment": self._moment.clone()}
+        return state | {"variances": self.variances.clone(), "numbers": numbers}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)

@@ -1,64 +1,23 @@
-"""Bayesian linear regression on a net's last hidden layer (Riquelme, Tucker and Snoek, 2018)."""
+"""Thompson sampling on a net's last hidden layer."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, with_constant
+from neuclust.models.bayes_linear import BayesLinearConfig, NetRegression
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
-from neuclust.models.history import History
-from neuclust.models.state import nested, under
-from neuclust.policies.auto.features import FeatureBlocks, Features, shortened
+from neuclust.models.state import load_saved_state, saved_state
+from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.plays import Played, Plays
 from neuclust.randomness import stream
-
-LONGEST = 1e3  # one outlier of a million would leave no digits for all other weights
-
-
-class NetRegression:
-    """The posterior N(m, Λ⁻¹) of rewards as a linear function of x = [1, φ(z; θ)].
-
-    Between trainings of θ it adds what was played; after a training the features have moved, and it is rebuilt from
-    the whole history.
-    """
-
-    def __init__(self, net: FeatureNet, config: BayesLinearConfig) -> None:
-        self.net = net
-        prior = torch.full((net.config.width + 1,), config.prior_variance, dtype=torch.float64)
-        self.posterior = BayesLinear(prior, config.noise_variance)
-
-    def features(self, inputs: Tensor, columns: Tensor | None = None) -> Tensor:
-        """[1, φ] of encoded contexts, φ of length at most 1,000: (n, d') -> (n, m + 1)."""
-        return with_constant(shortened(self.net.features(inputs, columns), LONGEST))
-
-    def learn(self, history: History, rows: Tensor, rewards: Tensor, t: int) -> None:
-        """Learn rewards (k,) of the history's rows (k,), which holds them already, at the t-th update."""
-        if self.net.train(history, t):
-            contexts, means, counts = history.targets()
-            energy = float(history.rewards.rows @ history.rewards.rows)
-            self.posterior.rebuild(self.features(contexts), means * counts, counts, energy)
-        elif len(rewards):
-            self.posterior.observe(self.features(history.contexts.rows[rows]), rewards)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {**nested("net", self.net.state_dict()), **nested("posterior", self.posterior.state_dict())}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.net.load_state_dict(under("net", state))
-        self.posterior.load_state_dict(under("posterior", state))
 
 
 @dataclass(frozen=True, slots=True)
 @checked(spread=NON_NEGATIVE, strong_decay=NON_NEGATIVE)
 class NetLearnerConfig:
-    """One net and its posterior; scores are one posterior draw per round, of `spread` standard deviations.
-
-    `decay` is that of the net named `net`, `strong_decay` of the one named `stiff-net`.
-    """
+    """One net and its posterior; `decay` is that of the learner `net`, `strong_decay` of `stiff-net`."""
 
     width: int = 32
     decay: float = 5e-4
@@ -82,16 +41,19 @@ class NetLearnerConfig:
 class NetLearner:
     """Thompson sampling: w̃ᵀx, w̃ ~ N(m, spread²Λ⁻¹) drawn once per round, x = [1, φ(z; θ)]."""
 
+    saved = ("net", "posterior")
+
     def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
         self.spread, self.seed, self.purpose = config.spread, seed, purpose
         self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
+        self.net, self.posterior = self.regression.net, self.regression.posterior
 
     def means(self, features: Features) -> Tensor:
-        return self.regression.posterior.means(self.regression.features(features.inputs))
+        return self.posterior.means(self.regression.features(features.inputs))
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
-        x, belief = self.regression.features(features.inputs), self.regression.posterior
-        return x @ belief.draw(stream(self.seed, f"{self.purpose} draw", t), self.spread), belief.means(x)
+        x, rng = self.regression.features(features.inputs), stream(self.seed, f"{self.purpose} draw", t)
+        return x @ self.posterior.draw(rng, self.spread), self.posterior.means(x)
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
@@ -99,10 +61,6 @@ class NetLearner:
     @property
     def failures(self) -> int:
         """Trainings that ended in NaN or in a net without a live unit."""
-        return self.regression.net.failures
+        return self.net.failures
 
-    def state_dict(self) -> dict[str, Tensor]:
-        return self.regression.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.regression.load_state_dict(state)
+    state_dict, load_state_dict = saved_state, load_saved_state

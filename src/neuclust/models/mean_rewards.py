@@ -1,4 +1,4 @@
-"""A binary tree of cells of [0, 1]^D, split in halves along the longest side, with mean rewards of each cell."""
+"""Mean rewards by key, and by cell of a binary tree of [0, 1]^D, split in halves along the longest side."""
 
 from collections.abc import Mapping
 
@@ -6,17 +6,51 @@ import torch
 from torch import Tensor
 
 from neuclust.models.history import GrowingTable, load_tables
-from neuclust.models.state import check_lengths, expect
+from neuclust.models.state import check_lengths, expect, take_ids, take_rows
 
 _NONE = -1
 
 
-class ContextTree:
-    """Cells by number, 0 the whole cube; the children of a cell are two numbers in a row.
+class KeyedMeans:
+    """Counts and reward sums of the keys seen so far, ascending by key; all others count as never seen."""
 
-    Sides start equal and every split halves the longest (the lowest axis among equals), so a cell of depth h is
-    split along axis h mod D, whose side is 2^{−⌊h/D⌋}: no cell has to remember all its sides.
-    """
+    def __init__(self) -> None:
+        self._keys = torch.zeros(0, dtype=torch.int64)
+        self._counts = torch.zeros(0, dtype=torch.float64)
+        self._sums = torch.zeros(0, dtype=torch.float64)
+
+    def of(self, keys: Tensor) -> tuple[Tensor, Tensor]:
+        """How often each key (n,) was seen and its mean reward, 0 where never: (n,) and (n,) float64."""
+        if len(self._keys) == 0:
+            return torch.zeros(len(keys), dtype=torch.float64), torch.zeros(len(keys), dtype=torch.float64)
+        place = torch.searchsorted(self._keys, keys).clamp(max=len(self._keys) - 1)
+        known = self._keys[place] == keys
+        counts = torch.where(known, self._counts[place], 0.0)
+        return counts, torch.where(known, self._sums[place] / self._counts[place], 0.0)
+
+    def observe(self, keys: Tensor, rewards: Tensor) -> None:
+        """Count one reward for each key (k,), NaN ones not."""
+        seen = ~torch.isnan(rewards)
+        new = rewards[seen]
+        self._keys, place = torch.unique(torch.cat([self._keys, keys[seen]]), return_inverse=True)
+        zeros = torch.zeros(len(self._keys), dtype=torch.float64)
+        self._sums = zeros.index_add(0, place, torch.cat([self._sums, new]))
+        self._counts = zeros.index_add(0, place, torch.cat([self._counts, torch.ones_like(new)]))
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return {"keys": self._keys, "counts": self._counts, "sums": self._sums}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        keys, counts, sums = take_ids(state, "keys"), take_rows(state, "counts", ()), take_rows(state, "sums", ())
+        check_lengths(keys=keys, counts=counts, sums=sums)
+        expect(bool((keys[1:] > keys[:-1]).all()), "keys in ascending order", "another one")
+        expect(bool((counts > 0).all()), "counts above 0", "0 or less")
+        self._keys, self._counts, self._sums = keys, counts, sums
+
+
+class ContextTree:
+    """Cells by number, 0 the whole cube; the children of a cell have successive numbers.
+    A split halves the longest side, the lowest axis among equals: at depth h axis h mod D, of length 2^{−⌊h/D⌋}."""
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -82,8 +116,7 @@ class ContextTree:
         return 0.0
 
     def _tables(self) -> dict[str, GrowingTable]:
-        names = ("depth", "parent", "child", "middle", "counts", "sums")
-        return {name: getattr(self, f"_{name}") for name in names}
+        return {name[1:]: value for name, value in vars(self).items() if isinstance(value, GrowingTable)}
 
     def state_dict(self) -> dict[str, Tensor]:
         return {name: table.rows.clone() for name, table in self._tables().items()}
