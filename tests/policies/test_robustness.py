@@ -192,10 +192,13 @@ ENGINES: dict[str, Callable[[str, Trouble], None]] = {"inline": survives, "devic
 PLAYED = [(name, "inline") for name in NAMES] + [(name, "device") for name in ("neuclust", "cn-ucb")]
 
 
+FEW = {"auto": 3, "device": 4}  # of 15 per block: dear ones; the soak test plays a thousand of each
+
+
 @pytest.mark.parametrize(("name", "engine"), PLAYED)
 @pytest.mark.parametrize("first", range(0, 60, 15))
 def test_a_random_problem_is_survived(name: str, engine: str, first: int) -> None:
-    for number in range(first, first + (15 if engine == "inline" else 5)):
+    for number in range(first, first + FEW.get(name if engine == "inline" else engine, 10)):
         ENGINES[engine](name, Trouble.of(number))
 
 
