@@ -30,15 +30,13 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_a_file_without_recorded_offers_is_said_to_be_simulated(
-    command: Command, problem: Path, tmp_path: Path
-) -> None:
-    answer = command("run", "--data", problem, "--policy", "uniform", "--rounds", 5, "--out", tmp_path)
+def test_a_file_without_recorded_offers_is_said_to_be_simulated(call: Command, problem: Path, tmp_path: Path) -> None:
+    answer = call("run", "--data", problem, "--policy", "uniform", "--rounds", 5, "--out", tmp_path)
     assert answer.err.splitlines()[0] == SIMULATED
     assert "simulated" not in answer.out.split("Rewards: ")[0]
     assert "Rewards: simulated from the profiles" in answer.out
     assert json.loads((tmp_path / "runs.json").read_text())["runs"][0]["rewards"] == "simulated"
-    assert command("report", tmp_path).code == 0
+    assert call("report", tmp_path).code == 0
     assert "Rewards: simulated from the profiles" in (tmp_path / "report" / "report.html").read_text()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -98,3 +99,13 @@ def test_a_sweep_plays_it_on_processes_and_on_ray(call: Command, tmp_path: Path)
         answer = call("sweep", file, "--engine", engine, "--workers", "2", "--out", tmp_path / engine, "--quiet")
         assert answer.code == 0, answer.err
         assert len(list((tmp_path / engine).rglob("*.parquet"))) >= 2
+
+
+def test_workers_play_what_was_registered_at_run_time(call: Command) -> None:
+    """Under another name than the entry point's: a worker finds it only because it was handed the registration."""
+    assert call("version").code == 0  # the package is on the path
+    least_played = importlib.import_module("outside_bandits.least_played")
+    neuclust.register_policy("rarest", least_played.LeastPlayed, presets={"keen": least_played.LeastPlayedConfig(9.0)})
+    tasks = neuclust.tasks(["rarest:keen"], "bump", seeds=range(2), rounds=5)
+    records = list(neuclust.play(tasks, engine="processes", workers=1))
+    assert [(record.policy, record.preset, record.rounds) for record in records] == [("rarest", "keen", 5)] * 2

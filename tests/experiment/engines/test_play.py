@@ -40,9 +40,9 @@ def test_what_cannot_be_played_is_refused_before_it_runs(policies: list[str], en
 def test_a_failure_is_raised_or_passed_on(tmp_path: Path, engine: str) -> None:
     tasks = tiny_tasks(tmp_path, BROKEN, seeds=1)[::-1]  # the one that fails first
     with pytest.raises(NeuclustError, match="expected every cluster to hold at least"):
-        list(neuclust.play(tasks, engine))
+        list(neuclust.play(tasks, engine, workers=1))
     failed: list[Outcome] = []
-    records = list(neuclust.play(tasks, engine, on_failure=failed.append))
+    records = list(neuclust.play(tasks, engine, workers=1, on_failure=failed.append))
     assert len(records) == 3
     assert [outcome.task for outcome in failed] == [tasks[0]]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError, DataError
 from neuclust.kernels.ranking import top
-from neuclust.policies.auto import policy as auto_policy
+from neuclust.policies.auto import ensemble as ensemble_module
 from neuclust.policies.auto.change_point import DriftConfig
 from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig, refit_on_recent
 from neuclust.policies.auto.exploration import ExplorationConfig
@@ -360,7 +360,7 @@ def judged(policy: Auto, patch: pytest.MonkeyPatch) -> list[tuple[Ensemble, floa
         assert (seed, generation) == (policy.seed, policy.restarts + 1)
         return fresh
 
-    patch.setattr(auto_policy, "refit_on_recent", watched)
+    patch.setattr(ensemble_module, "refit_on_recent", watched)
     return seen
 
 
