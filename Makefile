@@ -3,7 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-WORKERS ?= 2
+# one more than the two cores the tests are made for: those of the command line wait for processes
+WORKERS ?= 3
 
 .PHONY: run test lint bench soak venv clean
 

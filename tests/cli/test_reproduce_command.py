@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from command_line import NEUCLUST, Command, clean_environment
 from patience import HANG_SECONDS
 
@@ -81,6 +82,7 @@ def test_searches_choose_settings_and_the_page_shows_them(tmp_path: Path, proble
     assert call("reproduce", "movielens", "--data", problem, "--out", out, *options).code == 0
 
 
+@pytest.mark.soak  # sweeps, whose engine and store it uses, are interrupted in test_sweep_command
 def test_ctrl_c_leaves_a_page_and_the_same_command_ends_as_if_undisturbed(
     tmp_path: Path, problem: Path, call: Command
 ) -> None:

@@ -18,6 +18,7 @@ import neuclust
 from neuclust import registry
 from neuclust.cli import main
 from neuclust.environments import catalogue
+from neuclust.experiment.store import read_store
 
 SOURCE = Path(__file__).parents[1] / "outside_package"
 EXPERIMENT = """\
@@ -95,10 +96,14 @@ def test_a_sweep_plays_it_on_processes_and_on_ray(call: Command, tmp_path: Path)
     pytest.importorskip("ray", reason="Ray is not installed")
     file = tmp_path / "outside.toml"
     file.write_text(EXPERIMENT, encoding="utf-8")
-    for engine in ("process", "ray"):
-        answer = call("sweep", file, "--engine", engine, "--workers", "2", "--out", tmp_path / engine, "--quiet")
+    played = {}
+    for engine in ("inline", "process", "ray"):
+        answer = call("sweep", file, "--engine", engine, "--workers", "1", "--out", tmp_path / engine, "--quiet")
         assert answer.code == 0, answer.err
-        assert len(list((tmp_path / engine).rglob("*.parquet"))) >= 2
+        records = read_store(tmp_path / engine)
+        played[engine] = {key: (record.seed, record.curve, record.successes) for key, record in records.items()}
+    assert len(played["inline"]) == 2
+    assert played["process"] == played["ray"] == played["inline"]
 
 
 def test_workers_play_what_was_registered_at_run_time(call: Command) -> None:

@@ -131,6 +131,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Any, Any]]:
         made.shutdown()
 
 
+@pytest.mark.soak  # Ray without a kill: tests/contracts/test_outside_package.py
 def test_ray_gives_the_records_of_this_process_though_a_node_is_killed(
     tmp_path: Path, cluster: tuple[Any, Any]
 ) -> None:

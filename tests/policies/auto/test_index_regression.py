@@ -442,7 +442,7 @@ def test_very_many_contexts_are_read_in_single_precision_and_alike(monkeypatch: 
     assert kinds[-1] == torch.float64
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_a_hidden_direction_is_found(seed: int) -> None:
     """A slab that no line tells: what lies beyond it pays as little as what lies before it."""
     found, line = (
