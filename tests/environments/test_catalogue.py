@@ -3,6 +3,7 @@ import pytest
 import torch
 from small_problems import built_in, not_none
 
+import neuclust
 from neuclust.core import Slate
 from neuclust.environments.catalogue import ENVIRONMENTS
 from neuclust.environments.rewards import SlateReward, mean
@@ -137,3 +138,8 @@ def test_refuses_what_cannot_be_played(wrong: dict[str, object]) -> None:
     settings: dict[str, object] = {"slate_size": 5, "horizon": 5, "seed": 0, **wrong}
     with pytest.raises(ConfigError):
         built_in("bump", **settings)
+
+
+def test_a_misspelt_field_is_answered_with_the_closest() -> None:
+    with pytest.raises(ConfigError, match=r"^slate_sze: no such field of a problem; did you mean slate_size\?$"):
+        neuclust.build_environment("bump", slate_sze=3)

@@ -14,6 +14,7 @@ from torch import Tensor
 from neuclust.core import Environment, Feedback, Round, Slate
 from neuclust.data.dataset import ProfileDataset
 from neuclust.environments.rewards import SlateReward, parse_reward
+from neuclust.errors import ConfigError, suggestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,9 @@ class ProblemSpec:
     @classmethod
     def of(cls, spec: ProblemSpec | None, fields: Mapping[str, Any], **defaults: Any) -> ProblemSpec:
         """`spec`, or else `defaults`, with `fields` replaced; a reward may be given by its name, a horizon as None."""
+        known = cls.__dataclass_fields__
+        for name in fields.keys() - known.keys():
+            raise ConfigError(f"no such field of a problem; {suggestion(name, known)}", field=name)
         given = {name: value for name, value in fields.items() if name != "horizon" or value is not None}
         made = replace(cls(**defaults) if spec is None else spec, **given)
         named: Any = made.reward

@@ -1,4 +1,4 @@
-"""Runs in, records out: the batched counterpart of experiment/run.py."""
+"""Runs in, records out: `experiment/run.py` for many runs at once."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
