@@ -46,12 +46,12 @@ def test_a_round_keeps_tensors_that_are_right_already() -> None:
 
 
 def test_slates_and_feedback_take_lists_and_plain_numbers() -> None:
-    slate, feedback = MAKE_SLATE([2, 0], [0, 1], [1, 1], [0.5, 1], blind=[0, 1]), MAKE_FEEDBACK([True, False], 1)
+    slate, feedback = MAKE_SLATE([2, 0], [0, 1], [1, 1], [0.5, 1], explored=[0, 1]), MAKE_FEEDBACK([True, False], 1)
     assert slate.positions.dtype == torch.int64
-    assert slate.probabilities is not None
-    assert slate.blind is not None
-    assert {slate.means.dtype, slate.bonuses.dtype, slate.probabilities.dtype} == {torch.float64}
-    assert slate.blind.tolist() == [False, True]
+    assert slate.propensities is not None
+    assert slate.explored is not None
+    assert {slate.means.dtype, slate.bonuses.dtype, slate.propensities.dtype} == {torch.float64}
+    assert slate.explored.tolist() == [False, True]
     assert feedback.arm_rewards.tolist() == [1.0, 0.0]
     assert feedback.slate_reward.shape == ()
     check_feedback(PLAIN, slate, feedback)

@@ -4,9 +4,9 @@ Tensors, arrays, lists and numbers of any real type are cast to float64 and int6
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,6 +20,42 @@ LARGEST = 1e50  # of a feature or a reward: products of two of them, squared, st
 _set = object.__setattr__  # the one way to cast the fields of a frozen dataclass
 
 
+def _no_arms() -> Tensor:
+    return torch.zeros(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """At most `most` arms of each group in a slate; `groups` (n,) int64, one number per offered arm."""
+
+    groups: Tensor
+    most: int
+
+    def __post_init__(self) -> None:
+        _set(self, "groups", whole(self.groups, "groups of a cap"))
+        _set(self, "most", count(self.most, "most of a cap"))
+        if self.groups.ndim != 1 or self.most < 1:
+            got = f"got {self.most} arms of groups {tuple(self.groups.shape)}"
+            raise DataError(f"cap: expected at least 1 arm per group and one group for every arm, {got}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What every slate of a round keeps to: arm ids that must be in it, in any slot, ids that must not, and caps."""
+
+    required: Tensor = field(default_factory=_no_arms)  # (r,) int64 arm ids
+    excluded: Tensor = field(default_factory=_no_arms)  # (e,) int64 arm ids
+    caps: tuple[Cap, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("required", "excluded"):
+            ids = whole(getattr(self, name), f"rules: {name} arms")
+            if ids.ndim != 1 or len(torch.unique(ids)) != len(ids):
+                raise DataError(f"rules: expected {name} arm ids, every one once, got {ids.tolist()}")
+            _set(self, name, ids)
+        _set(self, "caps", tuple(self.caps))
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """What an agent sees before it chooses: n arms with profiles (n, d), and what is asked for, (d,)."""
@@ -28,7 +64,10 @@ class Round:
     arm_ids: Tensor  # (n,) int64: the arms offered this round
     profiles: Tensor  # (n, d) what is known of each arm; what is clustered
     query: Tensor | None  # (d,) what the round asks for: a movie's genres, a user's tastes
-    slate_size: int  # K
+    slate_size: int  # k, at most the policy's K
+    features: Tensor | None = None  # (n, d_c) what models read, where it is not profiles * query
+    rules: Rules | None = None  # kept by every policy, through `slates.rules`
+    draw: int | None = None  # the key of randomness, 0 to 2**64 - 1; None: t, which alone drives schedules
 
     def __post_init__(self) -> None:
         _set(self, "t", count(self.t, "t"))
@@ -39,40 +78,70 @@ class Round:
         if self.query is not None:
             _set(self, "query", real(self.query, at + "query", device))
         _set(self, "slate_size", count(self.slate_size, at + "slate_size"))
+        if self.features is not None:
+            _set(self, "features", real(self.features, at + "features", device))
+        if self.draw is not None:
+            _set(self, "draw", count(self.draw, at + "draw"))
+
+    @property
+    def key(self) -> int:
+        """What random numbers of this round are keyed by."""
+        return self.t if self.draw is None else self.draw
+
+    @property
+    def read(self) -> Self:
+        """The round as models read it: with its features, where it has any, in the place of profiles and query."""
+        if self.features is None:
+            return self
+        return replace(self, profiles=self.features, query=None, features=None)
+
+    def only(self, positions: Tensor, slate_size: int, rules: Rules | None = None) -> Self:
+        """The same round with these arms alone, in this order, and a slate of another size."""
+        features = None if self.features is None else self.features[positions]
+        return replace(
+            self, arm_ids=self.arm_ids[positions], profiles=self.profiles[positions], features=features,
+            slate_size=slate_size, rules=rules,
+        )  # fmt: skip
 
     @property
     def active(self) -> Tensor:
         """Columns that can be non-zero in `contexts`, ascending: (q,) int64."""
-        if self.query is None:
-            return torch.arange(self.profiles.shape[1], device=self.profiles.device)
+        if self.query is None or self.features is not None:
+            return torch.arange(self.contexts.shape[1], device=self.profiles.device)
         return torch.nonzero(self.query).flatten()
 
     @property
     def contexts(self) -> Tensor:
-        """z = x ⊙ a, (n, d); the profiles themselves where the round asks for nothing."""
+        """The features, else z = x ⊙ a, (n, d); the profiles themselves where the round asks for nothing."""
+        if self.features is not None:
+            return self.features
         return self.profiles if self.query is None else self.profiles * self.query
 
 
 @dataclass(frozen=True, slots=True)
 class Slate:
-    """The K arms chosen, best first, with what the policy believed of each."""
+    """The k arms chosen, best first, with what the policy believed of each.
+
+    `propensities`: the exact chance of each slot's arm given the arms in the slots before it, so that their product is
+    the chance of the slate. Ones: nothing was left to chance. None: the chance has no closed form.
+    """
 
     positions: Tensor  # (K,) int64 rows of Round.profiles
     means: Tensor  # (K,)
     bonuses: Tensor  # (K,)
-    probabilities: Tensor | None = None  # (K,) chance of this arm at this slot, where the policy randomises
+    propensities: Tensor | None = None  # (K,)
     cluster: int | None = None
-    blind: Tensor | None = None  # (K,) bool: slots that took any arm at all, looking at none; None: no slot did
+    explored: Tensor | None = None  # (K,) bool: slots drawn evenly from all allowed arms; None: no slot was
 
     def __post_init__(self) -> None:
         _set(self, "positions", whole(self.positions, "slate positions"))
         device = self.positions.device
-        for name in ("means", "bonuses", "probabilities"):
+        for name in ("means", "bonuses", "propensities"):
             value = getattr(self, name)
-            if value is not None or name != "probabilities":
+            if value is not None or name != "propensities":
                 _set(self, name, real(value, f"slate {name}", device))
-        if self.blind is not None:
-            _set(self, "blind", flags(self.blind, "slate blind", device))
+        if self.explored is not None:
+            _set(self, "explored", flags(self.explored, "slate explored", device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,29 +208,35 @@ class Environment(Protocol):
 
 
 def check_round(round: Round, dim: int, slate_size: int) -> None:
-    """Refuse a round no policy can play: wrong dimension, K > n, a wrong K, NaN, huge numbers, ids that do not fit."""
+    """Refuse a round no policy can play: wrong dimension, k > n, k > K, NaN, huge numbers, ids that do not fit."""
     at = f"round {round.t}"
     if not 0 < round.t < 2**63:
         raise DataError(f"{at}: expected rounds counted 1, 2, ..., got t = {round.t}")
+    if not 0 <= round.key < 2**64:
+        raise DataError(f"{at}: expected a draw from 0 to 2**64 - 1, got {round.draw}")
     if round.profiles.ndim != 2:
         raise DataError(f"{at}: expected profiles as a matrix (arms, {dim}), got {tuple(round.profiles.shape)}")
     n, d = round.profiles.shape
-    if d != dim:
+    if round.features is not None and round.features.shape != (n, dim):
+        got = f"got {tuple(round.features.shape)}"
+        raise DataError(f"{at}: expected features as a matrix ({n}, {dim}), one row for each arm, {got}")
+    if round.features is None and d != dim:
         raise DataError(f"{at}: expected profiles with {dim} features, got {d}")
     if round.query is not None and round.query.shape != (d,):
         raise DataError(f"{at}: expected a query of {d} entries, got shape {tuple(round.query.shape)}")
     if round.arm_ids.shape != (n,):
         raise DataError(f"{at}: expected {n} arm ids, one for each profile, got {tuple(round.arm_ids.shape)}")
-    if round.slate_size != slate_size:
-        built = f"this policy was built for slates of {slate_size}, the round asks for {round.slate_size}"
+    if not 0 < round.slate_size <= slate_size:
+        built = f"this policy was built for slates of up to {slate_size}, the round asks for {round.slate_size}"
         raise DataError(f"{at}: {built}; build the policy with slate_size={round.slate_size}")
-    if n < slate_size:
-        raise DataError(f"{at}: expected at least K = {slate_size} arms to choose from, got {n}")
+    if n < round.slate_size:
+        raise DataError(f"{at}: expected at least k = {round.slate_size} arms to choose from, got {n}")
     _check_ids(round)
-    if not _moderate(round.profiles):
-        row = int((~(round.profiles.abs() <= LARGEST)).any(1).nonzero()[0])
-        got = f"NaN, infinity or more in row {row} (arm {int(round.arm_ids[row])}); fill, scale or drop it"
-        raise DataError(f"{at}: expected finite profiles of at most {LARGEST:g}, got {got}")
+    for name, values in (("profiles", round.profiles), ("features", round.features)):
+        if values is not None and not _moderate(values):
+            row = int((~(values.abs() <= LARGEST)).any(1).nonzero()[0])
+            got = f"NaN, infinity or more in row {row} (arm {int(round.arm_ids[row])}); fill, scale or drop it"
+            raise DataError(f"{at}: expected finite {name} of at most {LARGEST:g}, got {got}")
     if round.query is not None and not _moderate(round.query):
         raise DataError(f"{at}: expected a finite query of at most {LARGEST:g}, got NaN, infinity or more")
 

@@ -92,7 +92,7 @@ def slates(name: str, values: str, cast: Cast, rounds: int) -> list[list[int]]:
         round = MAKE_ROUND(t, ids, cast(plain.profiles), cast(plain.query), K)
         slate = policy.select(round)
         outcome = environment.play(round, slate)
-        copied = MAKE_SLATE(slate.positions.tolist(), slate.means.tolist(), slate.bonuses, blind=slate.blind)
+        copied = MAKE_SLATE(slate.positions.tolist(), slate.means.tolist(), slate.bonuses, explored=slate.explored)
         reward = float(outcome.slate_reward)  # a mean: no whole number, whatever the arms paid
         policy.update(round, copied, MAKE_FEEDBACK(cast(outcome.arm_rewards), reward))
         found.append(slate.positions.tolist())

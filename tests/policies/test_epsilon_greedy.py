@@ -26,9 +26,9 @@ def test_it_explores_as_often_as_it_says() -> None:
         epsilon = min(1.0, 20 / t)
         explored += slate.positions.tolist() != greedy
         expected, variance = expected + epsilon, variance + epsilon * (1 - epsilon)
-        assert slate.probabilities is not None
+        assert slate.propensities is not None
         hits = [position == best for position, best in zip(slate.positions.tolist(), greedy, strict=True)]
-        assert slate.probabilities.tolist() == pytest.approx([epsilon / 20 + (1 - epsilon) * hit for hit in hits])
+        assert slate.propensities.tolist() == pytest.approx([epsilon / 20 + (1 - epsilon) * hit for hit in hits])
     assert abs(explored - expected) < 4 * math.sqrt(variance)
     assert explored > 20
 

@@ -86,9 +86,9 @@ def test_it_explores_as_often_as_it_says() -> None:
         explored += slate.positions.tolist() != best.positions.tolist()
         expected, variance = expected + epsilon, variance + epsilon * (1 - epsilon)
         hits = (slate.positions == best.positions).tolist()
-        assert slate.probabilities is not None
-        assert slate.probabilities.tolist() == pytest.approx([epsilon / 20 + (1 - epsilon) * hit for hit in hits])
-        assert best.probabilities is None
+        assert slate.propensities is not None
+        assert slate.propensities.tolist() == pytest.approx([epsilon / 20 + (1 - epsilon) * hit for hit in hits])
+        assert best.propensities is None
     assert abs(explored - expected) < 4 * math.sqrt(variance)
 
 

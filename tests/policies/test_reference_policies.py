@@ -30,8 +30,8 @@ def test_every_arm_and_every_slot_is_equally_likely() -> None:
 def test_uniform_says_its_probabilities_and_depends_on_its_seed() -> None:
     round = random_round(3, 30, 2, 4)
     slate = Uniform(ReferenceConfig(), 2, 4, seed=1).select(round)
-    assert slate.probabilities is not None
-    assert slate.probabilities.tolist() == pytest.approx([1 / 30] * 4)
+    assert slate.propensities is not None
+    assert slate.propensities.tolist() == pytest.approx([1 / 30] * 4)
     assert slate.positions.tolist() != Uniform(ReferenceConfig(), 2, 4, seed=2).select(round).positions.tolist()
 
 

@@ -137,7 +137,7 @@ class EpsilonGreedy:
         greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
         epsilon = min(1.0, self.config.exploration / round.t)
         positions, chance = epsilon_greedy(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
-        return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), probabilities=chance)
+        return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), propensities=chance)
 
     update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)

@@ -82,7 +82,7 @@ class NeuralMAB:
             positions, chances = epsilon_greedy(positions, len(qualities), epsilon, rng)
         if self.config.net.adam.dropout > 0:
             chances = None  # the mask's share in them is not known
-        return Slate(positions, qualities[positions], torch.zeros_like(qualities[positions]), probabilities=chances)
+        return Slate(positions, qualities[positions], torch.zeros_like(qualities[positions]), propensities=chances)
 
     def _greedy(self, round: Round, qualities: Tensor) -> Tensor:
         rank = tie_rank(round, self.config.tie, self.seed)

@@ -40,7 +40,7 @@ class Uniform:
         n, k = len(round.arm_ids), self.slate_size
         chosen = stream(self.seed, "uniform", round.t).choice(n, size=k, replace=False)
         zeros = torch.zeros(k, dtype=torch.float64)
-        return Slate(torch.from_numpy(chosen), zeros, zeros, probabilities=torch.full_like(zeros, 1 / n))
+        return Slate(torch.from_numpy(chosen), zeros, zeros, propensities=torch.full_like(zeros, 1 / n))
 
     update, state_dict, load_state_dict = check_update, saved_state, load_saved_state  # nothing is learned
 

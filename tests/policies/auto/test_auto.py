@@ -108,7 +108,7 @@ def test_it_explores_by_mean_reward_and_lift() -> None:
     environment = small_environment()
     policy = built(exploring=ExplorationConfig())
     assert policy.exploring == pytest.approx(min(0.8, 3 * 0.3**4 / 0.5))
-    slate = replace(slate_of(4, 9, 20), blind=torch.tensor([False, True, True]))
+    slate = replace(slate_of(4, 9, 20), explored=torch.tensor([False, True, True]))
     policy.update(environment.round(1), slate, feedback([0.0, 1.0, math.nan], 1.0))
     level, blind = 0.7 + 0.2 * (1 / 2) * (0.0 - 0.7), (0.2 + 1.0) / 2  # the unseen arm is neither chosen nor blind
     assert policy.ensemble is not None
@@ -171,19 +171,19 @@ def test_slots_drawn_uniformly_are_marked_blind_and_only_those() -> None:
         round = replace(environment.round(8), t=t)
         slate, ranked = policy.select(round), policy.ensemble
         assert ranked is not None
-        assert slate.blind is not None
-        assert (slate.blind.dtype, slate.blind.shape) == (torch.bool, (K,))
+        assert slate.explored is not None
+        assert (slate.explored.dtype, slate.explored.shape) == (torch.bool, (K,))
         scores = torch.exp(ranked.log_weights) @ torch.stack(
             [learner.scores(features, t)[0] for learner in ranked.learners.values()]
         )
-        taken = slate.positions[slate.blind]
+        taken = slate.positions[slate.explored]
         assert len(set(slate.positions.tolist())) == K
         scores[taken] = -torch.inf
         expected = top(scores, round.arm_ids, K)[: K - len(taken)]
-        assert slate.positions[~slate.blind].tolist() == expected.tolist()
+        assert slate.positions[~slate.explored].tolist() == expected.tolist()
         blindly += len(taken)
         for never in (greedy, rivals):
-            marks = never.select(round).blind
+            marks = never.select(round).explored
             assert marks is not None
             assert not bool(marks.any())
     assert blindly / (200 * K) == pytest.approx(0.5, abs=0.07)
@@ -269,8 +269,8 @@ def test_some_slots_go_to_the_largest_optimistic_scores(slate_size: int, slots: 
         round = scored_round(t, slate_size)
         slate = policy.select(round)
         assert slate.positions.tolist() == optimistic_slate(round.contexts.tolist(), slate_size, slots, [])
-        assert slate.blind is not None
-        assert not bool(slate.blind.any())
+        assert slate.explored is not None
+        assert not bool(slate.explored.any())
         torch.testing.assert_close(slate.means, round.contexts[slate.positions, 1])  # the leader's
         differed += slate.positions.tolist() != plain.select(round).positions.tolist()
     assert (differed > 10) == (0 < slots < slate_size)
@@ -283,8 +283,8 @@ def test_slots_are_optimistic_only_if_exploration_leaves_one_to_the_average(slot
     for t in range(1, 101):
         round = scored_round(t, 5, arms=8)  # so few that exploration often takes the best
         slate = policy.select(round)
-        assert slate.blind is not None
-        taken = slate.positions[slate.blind].tolist()
+        assert slate.explored is not None
+        taken = slate.positions[slate.explored].tolist()
         expected = optimistic_slate(round.contexts.tolist(), 5, slots, taken)
         assert slate.positions.tolist() == expected + taken
         explored.add(len(taken))

@@ -103,13 +103,13 @@ class Auto:
         scores, means = (values[group] for values in combined(cache, self.config))
         rng = stream(self.seed, "auto exploring", round.t)
         slots = int((rng.random(self.slate_size) < self.exploring).sum())
-        explored = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
-        at_random = torch.tensor([position for position, _ in explored], dtype=torch.int64)
+        found = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
+        at_random = torch.tensor([position for position, _ in found], dtype=torch.int64)
         optimistic = self._optimistic(cache, scores, rank, at_random)
         chosen = self._best(cache, scores, rank, torch.cat([at_random, optimistic]))
         positions = torch.cat([chosen, optimistic, at_random])
-        blind = torch.tensor([False] * (self.slate_size - slots) + [uniformly for _, uniformly in explored])
-        return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0), blind=blind)
+        explored = torch.tensor([False] * (self.slate_size - slots) + [uniformly for _, uniformly in found])
+        return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0), explored=explored)
 
     def _optimistic(self, cache: ScoreCache, scores: Tensor, rank: Tensor, taken: Tensor) -> Tensor:
         """Arms for the optimistic slots; none unless a slot is left to the combined scores."""
@@ -168,7 +168,7 @@ class Auto:
             return
         self.ensemble, self._latest_read = ensemble, None
         contexts, rewards = _contexts(round, slate.positions[seen]), feedback.arm_rewards[seen]
-        ensemble.update(contexts, rewards, None if slate.blind is None else slate.blind[seen])
+        ensemble.update(contexts, rewards, None if slate.explored is None else slate.explored[seen])
         if ensemble.blocks.clusters is not None:
             labels = ensemble.blocks.clusters.labels(ensemble.blocks.scaled(contexts))
             self.gains.observe(labels, rewards, float(feedback.slate_reward))
