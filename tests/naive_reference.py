@@ -269,3 +269,13 @@ class NaiveNeUClust:
 
         slate = self.config.slate
         self.big_theta = fit(self.big_theta, self.big_theta_0, predict, rewards, slate.width, slate.training, project)
+
+
+def one_coin_propensities(slate: list[int], greedy: list[int], arms: int, epsilon: float) -> list[float]:
+    """Ratios of prefix probabilities where one coin decides between the greedy slate and one drawn evenly."""
+
+    def prefix(length: int) -> float:
+        drawn = math.prod(1 / (arms - place) for place in range(length))
+        return epsilon * drawn + (1 - epsilon) * (slate[:length] == greedy[:length])
+
+    return [prefix(place + 1) / prefix(place) for place in range(len(slate))]

@@ -263,13 +263,15 @@ def _moderate(values: Tensor) -> bool:
     return bool((low >= -LARGEST) & (high <= LARGEST))
 
 
-def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int, name: str) -> tuple[Tensor, Tensor] | None:
-    """(ids (N,), values (N, dim)) of all arms there are, if given, cast and checked as those of a round are."""
+def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int | None, name: str) -> tuple[Tensor, Tensor] | None:
+    """(ids (N,), values (N, dim)) of all arms there are, if given, cast and checked as those of a round are.
+    `dim` None: any number of columns, where models read features instead of profiles."""
     if arms is None:
         return None
     ids, values = whole(arms[0], f"{name} ids"), real(arms[1], name)
-    if ids.ndim != 1 or values.shape != (len(ids), dim):
-        raise DataError(f"{name}: expected N ids and a matrix (N, {dim}), got {(*ids.shape,)} and {(*values.shape,)}")
+    if ids.ndim != 1 or values.ndim != 2 or values.shape != (len(ids), dim or values.shape[1]):
+        wanted = f"N ids and a matrix (N, {dim or 'd'})"
+        raise DataError(f"{name}: expected {wanted}, got {(*ids.shape,)} and {(*values.shape,)}")
     if len(torch.unique(ids)) != len(ids):
         raise DataError(f"{name}: expected every arm once, got an id twice; number arms anew")
     if not _moderate(values):
@@ -282,7 +284,7 @@ def check_feedback(round: Round, slate: Slate, feedback: Feedback) -> None:
     k = round.slate_size
     if slate.positions.shape != (k,) or feedback.arm_rewards.shape != (k,):
         got = f"{tuple(slate.positions.shape)} positions and {tuple(feedback.arm_rewards.shape)} rewards"
-        raise DataError(f"round {round.t}: expected a slate and arm rewards of K = {k}, got {got}")
+        raise DataError(f"round {round.t}: expected a slate and arm rewards of k = {k}, got {got}")
     inside = (slate.positions >= 0) & (slate.positions < len(round.arm_ids))
     if not bool(inside.all()) or len(torch.unique(slate.positions)) != k:
         wanted = f"{k} distinct positions below {len(round.arm_ids)}"

@@ -27,8 +27,9 @@ def test_it_explores_as_often_as_it_says() -> None:
         explored += slate.positions.tolist() != greedy
         expected, variance = expected + epsilon, variance + epsilon * (1 - epsilon)
         assert slate.propensities is not None
-        hits = [position == best for position, best in zip(slate.positions.tolist(), greedy, strict=True)]
-        assert slate.propensities.tolist() == pytest.approx([epsilon / 20 + (1 - epsilon) * hit for hit in hits])
+        chosen = slate.positions.tolist()
+        expected_chances = naive.one_coin_propensities(chosen, greedy, 20, epsilon)
+        assert slate.propensities.tolist() == pytest.approx(expected_chances)
     assert abs(explored - expected) < 4 * math.sqrt(variance)
     assert explored > 20
 

@@ -85,10 +85,11 @@ def test_it_explores_as_often_as_it_says() -> None:
         epsilon = min(1.0, 20 / t)
         explored += slate.positions.tolist() != best.positions.tolist()
         expected, variance = expected + epsilon, variance + epsilon * (1 - epsilon)
-        hits = (slate.positions == best.positions).tolist()
+        chances = naive.one_coin_propensities(slate.positions.tolist(), best.positions.tolist(), 20, epsilon)
         assert slate.propensities is not None
-        assert slate.propensities.tolist() == pytest.approx([epsilon / 20 + (1 - epsilon) * hit for hit in hits])
-        assert best.propensities is None
+        assert slate.propensities.tolist() == pytest.approx(chances)
+        assert best.propensities is not None
+        assert best.propensities.tolist() == [1.0] * K
     assert abs(explored - expected) < 4 * math.sqrt(variance)
 
 

@@ -31,7 +31,7 @@ def test_uniform_says_its_probabilities_and_depends_on_its_seed() -> None:
     round = random_round(3, 30, 2, 4)
     slate = Uniform(ReferenceConfig(), 2, 4, seed=1).select(round)
     assert slate.propensities is not None
-    assert slate.propensities.tolist() == pytest.approx([1 / 30] * 4)
+    assert slate.propensities.tolist() == pytest.approx([1 / 30, 1 / 29, 1 / 28, 1 / 27])
     assert slate.positions.tolist() != Uniform(ReferenceConfig(), 2, 4, seed=2).select(round).positions.tolist()
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from neuclust.kernels.rows import Rows, joined, no_rows, sparse_rows
 from neuclust.models.state import check_indices, check_lengths, expect, take_rows
 
+EMPTY = -1  # the context row of a slot that a slate of fewer than K arms leaves empty
 ROUNDING = 1e-9  # relative: sums of the same rewards in another order
 
 
@@ -100,11 +101,12 @@ class History:
         self.rewards.append(reward)
 
     def observe_slate(self, rows: list[int], reward: float, arm_rewards: Tensor, predictions: Tensor) -> None:
-        """One slate, its reward, its arms' rewards and the means it was believed to have."""
+        """One slate, its reward, its arms' rewards and believed means; empty slots have rewards of 0."""
+        empty = self.groups.rows.shape[1] - len(rows)
         self.slate_rewards.append(reward)
-        self.slate_arm_rewards.append(arm_rewards)
-        self.slate_predictions.append(predictions)
-        key = tuple(rows)  # in slate order: F may read it unsorted
+        self.slate_arm_rewards.append(_padded(arm_rewards, empty))
+        self.slate_predictions.append(_padded(predictions, empty))
+        key = (*rows, *[EMPTY] * empty)  # in slate order: F may read it unsorted
         if key not in self._group_of:
             self._group_of[key] = len(self.groups)
             self.groups.append(torch.tensor(key))
@@ -134,7 +136,7 @@ class History:
         return self._sparse
 
     def slate_targets(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Distinct slates as context rows (u, K), their mean rewards (u,) and counts (u,)."""
+        """Distinct slates as context rows (u, K), −1 in empty slots, their mean rewards (u,) and counts (u,)."""
         counts = self.group_counts.rows
         return self.groups.rows, self.group_sums.rows / counts, counts
 
@@ -152,6 +154,10 @@ class History:
         return {name: value for name, value in vars(self).items() if isinstance(value, GrowingTable)}
 
 
+def _padded(values: Tensor, empty: int) -> Tensor:
+    return torch.nn.functional.pad(values, (0, empty)) if empty else values
+
+
 def _check_tables(tables: Mapping[str, Tensor]) -> None:
     """Refuse tables that cannot have grown together."""
     slates, groups = "slate_rewards slate_arm_rewards slate_predictions", "groups group_counts group_sums"
@@ -159,7 +165,7 @@ def _check_tables(tables: Mapping[str, Tensor]) -> None:
         check_lengths(**{name: tables[name] for name in names.split()})
     contexts, seen = len(tables["contexts"]), tables["seen"]
     check_indices("seen", seen, contexts)
-    check_indices("groups", tables["groups"], contexts)
+    check_indices("groups", tables["groups"] - EMPTY, contexts - EMPTY)
     counted = torch.equal(torch.bincount(seen, minlength=contexts).to(torch.float64), tables["counts"])
     expect(counted, "counts of the contexts that were seen", "others")
     sums, sizes = (torch.zeros(contexts, dtype=torch.float64) for _ in range(2))

@@ -37,6 +37,16 @@ class KeyedMeans:
         self._sums = zeros.index_add(0, place, torch.cat([self._sums, new]))
         self._counts = zeros.index_add(0, place, torch.cat([self._counts, torch.ones_like(new)]))
 
+    def correct(self, keys: Tensor, differences: Tensor) -> None:
+        """Rewards of known keys (k,) turn out to differ by these amounts (k,)."""
+        place = torch.searchsorted(self._keys, keys).clamp(max=max(0, len(self._keys) - 1))
+        known = self._keys[place] == keys if len(self._keys) else torch.zeros_like(keys, dtype=torch.bool)
+        self._sums = self._sums.index_add(0, place[known], differences[known])
+
+    def overall(self) -> float:
+        """The mean of all rewards seen; 0 without any."""
+        return float(self._sums.sum() / self._counts.sum()) if len(self._keys) else 0.0
+
     def state_dict(self) -> dict[str, Tensor]:
         return {"keys": self._keys, "counts": self._counts, "sums": self._sums}
 

@@ -25,8 +25,9 @@ from neuclust.slates.cluster_choice import responsibilities
 from neuclust.slates.clustering import ClusteringConfig
 from neuclust.slates.constraints import Constraints, Rules, rules
 from neuclust.slates.partition import Partition
+from neuclust.slates.rules import within_rules
 from neuclust.slates.slate_model import SlateModelConfig, slate_shapes
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.ties import ones, tie_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +72,35 @@ class NeUClustAcross:
         self._plays = torch.zeros(0, dtype=torch.int64)  # rewards seen of every cluster
 
     def select(self, round: Round, constraints: Constraints | None = None) -> Slate:
-        """The best slate found; `constraints` take the place of the configured ones for this round."""
+        """The best slate found; `constraints`, or the round's rules, take the place of the configured ones."""
         check_round(round, self.dim, self.slate_size)
-        seen = round if self.model.tracker is None else self.model.tracker.view(round)
+        if round.rules is not None and constraints is None:
+            return within_rules(round, self.select)
+        seen, k = self.model.view(round), round.slate_size
         partition = self.model.clusters.partition(seen, refit=self.model.online)
-        scores = self.model.arms.scores(seen)
+        scores = self.model.arms.scores(seen.read)
         rank = tie_rank(seen, self.config.tie, self.seed)
         kept = self.config.constraints if constraints is None else constraints
         if self._plain(kept):
-            candidates = torch.unique(partition.best(scores.optimistic, rank, self.slate_size))  # each cluster's top K
-            positions = candidates[top(scores.optimistic[candidates], rank[candidates], self.slate_size)]
+            candidates = torch.unique(partition.best(scores.optimistic, rank, k))  # each cluster's top k
+            positions = candidates[top(scores.optimistic[candidates], rank[candidates], k)]
         else:
             positions = self._assembled(seen, partition, scores, rank, kept, strict=constraints is not None)
-        return Slate(positions, scores.means[positions], scores.bonuses[positions])
+        chances = ones(k) if self.config.tie == "id" else None
+        return Slate(positions, scores.means[positions], scores.bonuses[positions], chances)
+
+    def scores(self, round: Round) -> Tensor:
+        """v of every arm, (n,)."""
+        check_round(round, self.dim, self.slate_size)
+        return self.model.scores(round)
+
+    def settle(self, round: Round) -> None:
+        """Fix the scale of contexts and the clusters by this round, as the first update does with its round."""
+        self.model.settle(round)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
-        seen = round if self.model.tracker is None else self.model.tracker.view(round)
+        seen = self.model.view(round)
         clusters = self.model.clusters.partition(seen, refit=self.model.online).cluster_of(len(seen.arm_ids))
         self.model.update(round, slate, feedback)
         observed = clusters[slate.positions][~torch.isnan(feedback.arm_rewards)]
@@ -110,7 +123,7 @@ class NeUClustAcross:
         categories = clusters if self.categories is None else _looked_up(seen, *self.categories)
         values = scores.optimistic
         found = rules(kept, seen, categories, strict, eligible=clusters >= 0)
-        found = self._exploring(found, clusters, values, rank)
+        found = self._exploring(found, clusters, values, rank) if len(found.required) < seen.slate_size else found
         own = kept.categories is None and self.categories is None
         utility = SlateUtility(
             values=values,
@@ -121,7 +134,7 @@ class NeUClustAcross:
             membership=self._membership(seen, found.categories, own) if kept.diversity_weight else None,
             diversity=kept.diversity_weight,
         )
-        return assemble(utility, found, self.slate_size, self.config.assembly, clusters).positions
+        return assemble(utility, found, seen.slate_size, self.config.assembly, clusters).positions
 
     def _membership(self, seen: Round, categories: Tensor, own: bool) -> Tensor:
         """p (n, C): soft over the policy's own clusters where asked for, else one category per arm."""
@@ -135,7 +148,7 @@ class NeUClustAcross:
 
     def _exploring(self, found: Rules, clusters: Tensor, values: Tensor, rank: Tensor) -> Rules:
         """The rules with the best arm of the least played cluster required, where it lags behind and fits."""
-        if self.config.explore == 0 or len(found.required) == self.slate_size:
+        if self.config.explore == 0:
             return found
         taken = found.categories[found.required]
         fits = found.allowed & ((found.categories.unsqueeze(1) == taken).sum(1) < found.cap)

@@ -14,16 +14,24 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
-from neuclust.core import Round, Slate, check_round
+from neuclust.core import Round, Slate
 from neuclust.kernels.pruning import best_overall
-from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.models.confidence import ConfidenceConfig
-from neuclust.models.schedules import epsilon_greedy
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import arm_state, failed_arm_trainings, learn_arms, load_arm_state, saved_arm_shapes
+from neuclust.policies.wiring import (
+    arm_state,
+    failed_arm_trainings,
+    learn_arms,
+    load_arm_state,
+    readable,
+    saved_arm_shapes,
+    settle_arms,
+)
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank, top_slate
+from neuclust.slates.propensities import one_coin_slate
+from neuclust.slates.rules import keeps_rules, within_rules
+from neuclust.slates.ties import ones, tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +51,23 @@ class CombinatorialNeuralUCB:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.arms = ArmModel(config.arms, dim, slate_size, seed)
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        rank = tie_rank(round, self.config.tie, self.seed)
+        round = readable(self, round)
+        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
         bounds = self.arms.bounds(round)
         if bounds is not None:  # the same slate from bounds
-            positions = torch.from_numpy(best_overall(bounds, rank.numpy(), self.slate_size))
+            positions = torch.from_numpy(best_overall(bounds, rank.numpy(), round.slate_size))
             means, bonuses = (torch.from_numpy(part) for part in bounds.scores(positions.numpy()))
-            return Slate(positions, means, bonuses)
+            return Slate(positions, means, bonuses, ones(len(positions)) if certain else None)
         scores = self.arms.scores(round)
-        return top_slate(scores.means, scores.bonuses, rank, self.slate_size)
+        return top_slate(scores.means, scores.bonuses, rank, round.slate_size, certain=certain)
 
-    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
+    def scores(self, round: Round) -> Tensor:
+        """v of every arm, (n,)."""
+        return self.arms.scores(readable(self, round)).optimistic
+
+    update, settle, state_dict, load_state_dict = learn_arms, settle_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)
 
@@ -96,16 +109,24 @@ class CombinatorialNeuralTS:
         self.arms = ArmModel(config.arms, dim, slate_size, seed)
         self.samples = samples_needed(slate_size) if config.samples is None else config.samples
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
+        means, spread, sampled = self._sampled(readable(self, round))
+        rank = tie_rank(round, self.config.tie, self.seed)
+        return top_slate(means, spread, rank, round.slate_size, scores=sampled, certain=False)
+
+    def scores(self, round: Round) -> Tensor:
+        """ṽ of every arm, (n,)."""
+        return self._sampled(readable(self, round))[2]
+
+    def _sampled(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
+        """f, νσ and ṽ of every arm, (n,) each."""
         scores = self.arms.scores(round)
         spread = math.sqrt(self.config.arms.confidence.ridge) * scores.bonuses  # νσ = ν√λ·w
-        draws = largest_normal(stream(self.seed, "cn-ts", round.t).random(len(spread)), self.samples)
-        sampled = scores.means + spread * draws
-        rank = tie_rank(round, self.config.tie, self.seed)
-        return top_slate(scores.means, spread, rank, self.slate_size, scores=sampled)
+        draws = largest_normal(stream(self.seed, "cn-ts", round.key).random(len(spread)), self.samples)
+        return scores.means, spread, scores.means + spread * draws
 
-    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
+    update, settle, state_dict, load_state_dict = learn_arms, settle_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)
 
@@ -131,14 +152,23 @@ class EpsilonGreedy:
         self.arms = ArmModel(config.arms, dim, slate_size, seed)
 
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        n, k = len(round.arm_ids), self.slate_size
-        means = self.arms.scores(round).means
-        greedy = top(means, tie_rank(round, self.config.tie, self.seed), k)
-        epsilon = min(1.0, self.config.exploration / round.t)
-        positions, chance = epsilon_greedy(greedy, n, epsilon, stream(self.seed, "epsilon-greedy", round.t))
-        return Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), propensities=chance)
+        means = self.scores(round)
 
-    update, state_dict, load_state_dict = learn_arms, arm_state, load_arm_state
+        def greedy(some: Round) -> Slate:
+            own = means if some is round else self.scores(some)
+            rank = tie_rank(some, self.config.tie, self.seed)
+            return top_slate(own, torch.zeros_like(own), rank, some.slate_size)
+
+        epsilon = min(1.0, self.config.exploration / round.t)
+        rng = stream(self.seed, "epsilon-greedy", round.key)
+        positions, chances = one_coin_slate(within_rules(round, greedy).positions, round, epsilon, rng)
+        bonuses = torch.zeros(len(positions), dtype=torch.float64)
+        return Slate(positions, means[positions], bonuses, chances if self.config.tie == "id" else None)
+
+    def scores(self, round: Round) -> Tensor:
+        """f of every arm, (n,)."""
+        return self.arms.scores(readable(self, round)).means
+
+    update, settle, state_dict, load_state_dict = learn_arms, settle_arms, arm_state, load_arm_state
     saved_shapes = staticmethod(saved_arm_shapes)
     failed_trainings = property(failed_arm_trainings)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import DataError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.widths import add_products_, definite_cholesky, refactored, woodbury_
@@ -22,8 +22,9 @@ from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded, f
 from neuclust.models.state import Shape, load_saved_state, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update
+from neuclust.policies.wiring import check_update, readable, revised, settle_encoder
 from neuclust.randomness import stream
+from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import tie_rank, top_slate
 
 
@@ -63,17 +64,28 @@ class SharedLinUCB:
         self.moment = torch.zeros(size, dtype=torch.float64)  # b
         self.updates = 0
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
+        means, bonuses = self._beliefs(readable(self, round))
+        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
+        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+
+    def scores(self, round: Round) -> Tensor:
+        """u of every arm, (n,)."""
+        means, bonuses = self._beliefs(readable(self, round))
+        return means + bonuses
+
+    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+        """θ̂ᵀx and α √(xᵀ V⁻¹ x) of every arm, (n,) each."""
         x, columns, group = distinct(self.encoder, round)
         x, columns = self._with_constant(x, columns)
         theta = (self.inverse @ self.moment)[columns]
         squares = ((x @ self.inverse[columns[:, None], columns]) * x).sum(1)
-        means, bonuses = (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
-        return top_slate(means, bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        return (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         x, columns = self._with_constant(*encoded(self.encoder, round, slate.positions))
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
@@ -82,6 +94,15 @@ class SharedLinUCB:
         self.updates += 1
         self.watch.see(feedback.arm_rewards)
         self.watch.speak()
+
+    def revise(self, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
+        """Rewards already learned turn out to be others: b += Σ_S (r' − r) x; those not seen before are learned."""
+        change, round = revised(self, round, slate, before, after), round.read
+        x, columns = self._with_constant(*encoded(self.encoder, round, slate.positions))
+        new = ~torch.isnan(change.new)
+        if bool(new.any()):
+            self._learn(x[new], columns, change.new[new])
+        self.moment[columns] += x.T @ change.difference
 
     def _learn(self, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
         due = (self.updates + 1) % self.config.refresh == 0
@@ -97,7 +118,7 @@ class SharedLinUCB:
             columns = torch.cat([columns, columns.new_tensor([self.encoder.dim])])
         return x, columns
 
-    state_dict, load_state_dict = saved_state, load_saved_state
+    settle, state_dict, load_state_dict = settle_encoder, saved_state, load_saved_state
     saved_shapes = staticmethod(matrix_shapes)
 
 
@@ -128,19 +149,24 @@ class LinearTS:
         self.moment = torch.zeros(self.encoder.dim, dtype=torch.float64)  # b
         self._factor: Tensor | None = None  # L, V = LLᵀ, where it is known
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        x, columns, group = distinct(self.encoder, round)
-        factor = definite_cholesky(self.matrix) if self._factor is None else self._factor
-        sampled = (x @ self._draw(factor, round.t)[columns])[group]
-        positions = top(sampled, tie_rank(round, self.config.tie, self.seed), self.slate_size)
-        chosen = full_at(self.encoder, round, positions)
+        round = readable(self, round)
+        positions = top(self.scores(round), tie_rank(round, self.config.tie, self.seed), round.slate_size)
+        chosen, factor = full_at(self.encoder, round, positions), self._known_factor()
         means = chosen @ self._estimate(factor)
         half = torch.linalg.solve_triangular(factor, chosen.T, upper=False)
         return Slate(positions, means, self.config.spread * torch.linalg.vector_norm(half, dim=0))
 
+    def scores(self, round: Round) -> Tensor:
+        """x_iᵀθ̃ of every arm, (n,)."""
+        x, columns, group = distinct(self.encoder, readable(self, round))
+        sampled: Tensor = (x @ self._draw(self._known_factor(), round.key)[columns])[group]
+        return sampled
+
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         x = full_at(self.encoder, round, slate.positions)
         seen = ~torch.isnan(feedback.arm_rewards)
         matrix = self.matrix + x[seen].T @ x[seen]
@@ -151,18 +177,27 @@ class LinearTS:
         self.watch.see(feedback.arm_rewards)
         self.watch.speak()
 
+    def revise(self, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
+        """Rewards already learned turn out to be others: b += Σ_S (r' − r) x; those not seen before are learned."""
+        change = revised(self, round, slate, before, after)
+        self.update(round, slate, Feedback(change.new, after.slate_reward))
+        self.moment += full_at(self.encoder, round.read, slate.positions).T @ change.difference
+
+    def _known_factor(self) -> Tensor:
+        return definite_cholesky(self.matrix) if self._factor is None else self._factor
+
     def _estimate(self, factor: Tensor) -> Tensor:
         """θ̂, (d,)."""
         return torch.cholesky_solve(self.moment.unsqueeze(1), factor)[:, 0]
 
-    def _draw(self, factor: Tensor, t: int) -> Tensor:
+    def _draw(self, factor: Tensor, key: int) -> Tensor:
         """θ̃ = θ̂ + ν L⁻ᵀε for V = LLᵀ, (d,)."""
-        noise = torch.from_numpy(stream(self.seed, "lin-ts", t).standard_normal((len(factor), 1)))
+        noise = torch.from_numpy(stream(self.seed, "lin-ts", key).standard_normal((len(factor), 1)))
         shift = torch.linalg.solve_triangular(factor.T, noise, upper=True)[:, 0]
         drawn: Tensor = self._estimate(factor) + self.config.spread * shift
         return drawn
 
-    state_dict, saved_shapes = saved_state, staticmethod(matrix_shapes)
+    settle, state_dict, saved_shapes = settle_encoder, saved_state, staticmethod(matrix_shapes)
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         load_saved_state(self, state)
@@ -198,14 +233,20 @@ class ArmwiseLinUCB:
         self.own = ArmwiseRidge(self.encoder.dim)
         self.shared = torch.eye(self.encoder.dim, dtype=torch.float64)  # A_0
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        means, squares = self._beliefs(round)
-        bonuses = self.config.alpha * squares.clamp(min=0).sqrt()
-        return top_slate(means, bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        means, bonuses = self._beliefs(readable(self, round))
+        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
+        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+
+    def scores(self, round: Round) -> Tensor:
+        """u of every arm, (n,)."""
+        means, bonuses = self._beliefs(readable(self, round))
+        return means + bonuses
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         x = self._divided(full_at(self.encoder, round, slate.positions))
         arms = round.arm_ids[slate.positions].tolist()
         for arm, context, reward in zip(arms, x, feedback.arm_rewards.tolist(), strict=True):
@@ -217,7 +258,7 @@ class ArmwiseLinUCB:
         self.watch.speak()
 
     def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
-        """Mean and s of every offered arm, (n,) each: as if never played, then those that were."""
+        """Mean and α√s of every offered arm, (n,) each: as if never played, then those that were."""
         x, columns, group = distinct(self.encoder, round)
         x = self._divided(x)
         beta, inverse = self._shared_model()
@@ -229,7 +270,7 @@ class ArmwiseLinUCB:
             y = self.own.solved(slots, x)
             means[positions] = y @ beta + (x * self.own.thetas(slots)).sum(1)
             squares[positions] = (x * y).sum(1) + ((y @ inverse) * y).sum(1)
-        return means, squares
+        return means, self.config.alpha * squares.clamp(min=0).sqrt()
 
     def _shared_model(self) -> tuple[Tensor, Tensor]:
         """β (d,) and A_0⁻¹ (d, d); zeros where arms share nothing."""
@@ -248,5 +289,5 @@ class ArmwiseLinUCB:
             raise DataError(f"{name}: expected contexts of length at most {LONGEST:g}·√ridge, {got}")
         return x
 
-    state_dict, load_state_dict = saved_state, load_saved_state
+    settle, state_dict, load_state_dict = settle_encoder, saved_state, load_saved_state
     saved_shapes = staticmethod(matrix_shapes)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
-from neuclust.errors import ConfigError, NeuclustError
+from neuclust.errors import ConfigError, DataError, NeuclustError
 from neuclust.kernels.compiled import top_of_groups
 from neuclust.kernels.jit import Floats, Integers
 from neuclust.kernels.pruning import Bounds, Clusters, best_cluster
@@ -30,8 +30,9 @@ from neuclust.persistence import save_policy
 from neuclust.policies.wiring import check_update
 from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
 from neuclust.slates.partition import Partition
+from neuclust.slates.rules import keeps_rules
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig, slate_shapes
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.ties import ones, tie_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +77,46 @@ class NeUClust:
     def __init__(self, config: NeUClustConfig, dim: int, slate_size: int, seed: int = 0, **known: Any) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         given = KnownArms(**known)
-        catalogue, counts = known_arms(given.catalogue, dim, "catalogue"), known_arms(given.counts, dim, "counts")
+        catalogue, counts = known_arms(given.catalogue, None, "catalogue"), known_arms(given.counts, dim, "counts")
         self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
-        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, given.clusterer, catalogue, dim)
+        self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, given.clusterer, catalogue)
         self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
         self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        seen = self._seen(round)  # online: the tracked contexts
+        seen = self.view(round)  # online: the tracked contexts
         partition = self.clusters.partition(seen, refit=self.online)  # Alg. 1 line 4; Alg. 2 before the loop
-        bounds = self.arms.bounds(seen) if self._prunable(partition) else None
+        bounds = self.arms.bounds(seen.read) if self._prunable(partition) else None
         if bounds is not None:
             return self._pruned(seen, partition, bounds)
-        scores = self.arms.scores(seen)  # f, γ_{t−1} w and v of every arm
+        scores = self.arms.scores(seen.read)  # f, γ_{t−1} w and v of every arm
         ranked = scores.optimistic if self.config.rank_by == "optimistic" else scores.means
-        best = partition.best(ranked, tie_rank(seen, self.config.tie, self.seed), self.slate_size)  # b_c
+        best = partition.best(ranked, tie_rank(seen, self.config.tie, self.seed), round.slate_size)  # b_c
         if self.config.covariance == "scan":
-            winner, bonuses, _ = scan(self.arms, self.slates, seen, best, scores)
+            winner, bonuses, _ = scan(self.arms, self.slates, seen.read, best, scores)
         else:
             winner = first_largest(self._cluster_scores(best, scores))  # c' = argmax V_c
             bonuses = scores.bonuses[best[winner]]
         positions = best[winner]  # S_t = b_{c'}
-        return Slate(positions, scores.means[positions], bonuses, cluster=int(partition.names[winner]))
+        chances = ones(len(positions)) if self.config.tie == "id" else None
+        return Slate(positions, scores.means[positions], bonuses, chances, cluster=int(partition.names[winner]))
+
+    def scores(self, round: Round) -> Tensor:
+        """v of every arm, (n,)."""
+        check_round(round, self.dim, self.slate_size)
+        return self.arms.scores(self.view(round).read).optimistic
+
+    def settle(self, round: Round) -> None:
+        """Fix the scale of contexts and the clusters by this round, as the first update does with its round."""
+        check_round(round, self.dim, self.slate_size)
+        self.arms.encoder.settle(round.read)
+        self.clusters.settle(self.view(round), refit=self.online)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
-        seen = self._seen(round)
+        seen = self.view(round)
         self.clusters.partition(seen, refit=self.online)  # what cannot be clustered is refused before anything changes
         before = self.tracker.moment() if self.tracker is not None and self._moves_first else None
         taken = self._moved(round, slate, feedback) if self._moves_first else seen
@@ -134,10 +148,16 @@ class NeUClust:
         """x_{t+1,i} for i ∈ S_t where profiles are tracked, and the round with them."""
         if self.tracker is not None:
             self.tracker.observe(round, slate, feedback)
-        return self._seen(round)
+        return self.view(round)
 
-    def _seen(self, round: Round) -> Round:
-        return round if self.tracker is None else self.tracker.view(round)
+    def view(self, round: Round) -> Round:
+        """The round with tracked profiles in the place of those it shows, where profiles are tracked."""
+        if self.tracker is None:
+            return round
+        if round.features is not None:
+            advice = "play neuclust, whose models read features"
+            raise DataError(f"round {round.t}: expected profiles and a query to track, got features; {advice}")
+        return self.tracker.view(round)
 
     def _prunable(self, partition: Partition) -> bool:
         """Whether upper bounds of v bound V: b_c by v, one covariance for all clusters, none that borrows arms."""
@@ -149,9 +169,10 @@ class NeUClust:
         rank = tie_rank(seen, self.config.tie, self.seed).numpy()
         members, labels = partition.members(), partition.labels.numpy()
         means = bounds.means[bounds.group]
-        peaks = top_of_groups(means, rank, labels, len(members), self.slate_size)  # the K largest f of every cluster
+        k = seen.slate_size
+        peaks = top_of_groups(means, rank, labels, len(members), k)  # the k largest f of every cluster
         if not self.config.slate.sort_input:  # F reads arms in another order: none of them is above the largest f
-            peaks = np.repeat(peaks[:, :1], self.slate_size, 1)
+            peaks = np.repeat(peaks[:, :1], k, 1)
         highest = torch.from_numpy(means[peaks])
 
         def value(values: Floats, means: Tensor) -> float:
@@ -164,9 +185,10 @@ class NeUClust:
             rows = bounds.group[positions]
             return value(bounds.upper[rows], torch.from_numpy(bounds.means[rows]))
 
-        winner, chosen = best_cluster(bounds, Clusters(labels, members, rank), self.slate_size, ceiling, exact)
+        winner, chosen = best_cluster(bounds, Clusters(labels, members, rank), k, ceiling, exact)
         chosen_means, bonuses = (torch.from_numpy(part) for part in bounds.scores(chosen))
-        return Slate(torch.from_numpy(chosen), chosen_means, bonuses, cluster=int(partition.names[winner]))
+        chances, cluster = ones(k) if self.config.tie == "id" else None, int(partition.names[winner])
+        return Slate(torch.from_numpy(chosen), chosen_means, bonuses, chances, cluster)
 
     def _cluster_scores(self, best: Tensor, scores: ArmScores) -> Tensor:
         """V_c = Σ_{a ∈ b_c} v_a + ωK·F(b_c) (or its average), for b (C, K): (C,)."""
@@ -176,15 +198,16 @@ class NeUClust:
         return self.slates.score(values[first], means[first])[same]
 
     def _observe(self, seen: Round, slate: Slate, feedback: Feedback) -> None:
+        read = seen.read
         if self.config.covariance == "slate":
-            self.arms.observe(seen, slate, feedback)
+            self.arms.observe(read, slate, feedback)
             return
         partition = self.clusters.partition(seen, refit=self.online)
-        scores = self.arms.scores(seen)
-        best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), self.slate_size)
-        _, _, diagonal = scan(self.arms, self.slates, seen, best, scores)
-        contexts = self.arms.encode(seen, slate.positions)
-        self.arms.encoder.settle(seen)
+        scores = self.arms.scores(read)
+        best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), seen.slate_size)
+        _, _, diagonal = scan(self.arms, self.slates, read, best, scores)
+        contexts = self.arms.encode(read, slate.positions)
+        self.arms.encoder.settle(read)
         diagonal_of(self.arms).diagonal = diagonal
         self.arms.remember(contexts, feedback)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, NetRegression
@@ -17,9 +17,10 @@ from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainCon
 from neuclust.models.history import History
 from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, readable, settle_net
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank, top_slate
+from neuclust.slates.rules import keeps_rules
+from neuclust.slates.ties import ones, tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +56,34 @@ class NeuralLinear:
         self.history = History(self.net.inputs.dim, slate_size)
         self.updates = 0
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
+        features, group, scores = self._scored(readable(self, round))
+        positions = top(scores, tie_rank(round, self.config.tie, self.seed), round.slate_size)
+        chosen = features[group[positions]]
+        certain = ones(len(positions)) if self.config.exploration == "ucb" and self.config.tie == "id" else None
+        means, bonuses = self.posterior.means(chosen), self.config.spread * self.posterior.widths(chosen)
+        return Slate(positions, means, bonuses, certain)
+
+    def scores(self, round: Round) -> Tensor:
+        """What arms are ranked by in this round, (n,)."""
+        return self._scored(readable(self, round))[2]
+
+    def _scored(self, round: Round) -> tuple[Tensor, Tensor, Tensor]:
+        """Features of distinct contexts (u, m + 1), the context of every arm (n,), and the scores of arms (n,)."""
         x, columns, group = self.net.inputs.distinct(round)
         features = self.regression.features(x, columns)
-        rank = tie_rank(round, self.config.tie, self.seed)
-        positions = top(self._scores(features, round.t)[group], rank, self.slate_size)
-        chosen = features[group[positions]]
-        return Slate(positions, self.posterior.means(chosen), self.config.spread * self.posterior.widths(chosen))
+        return features, group, self._scores(features, round.key)[group]
 
-    def _scores(self, features: Tensor, t: int) -> Tensor:
-        """What arms with these features (n, m + 1) are ranked by in round t, (n,)."""
+    def _scores(self, features: Tensor, key: int) -> Tensor:
+        """What arms with these features (n, m + 1) are ranked by in the round of this key, (n,)."""
         if self.config.exploration == "ts":
-            return features @ self.posterior.draw(stream(self.seed, "neural-linear", t), self.config.spread)
+            return features @ self.posterior.draw(stream(self.seed, "neural-linear", key), self.config.spread)
         return self.posterior.means(features) + self.config.spread * self.posterior.widths(features)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         rows = torch.tensor(self.net.remember(self.history, round, slate.positions, feedback.arm_rewards))
         self.updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
@@ -84,7 +96,7 @@ class NeuralLinear:
         yield from nested_shapes("net", net_shapes(config.net, dim))
         yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
 
-    state_dict, load_state_dict = saved_state, load_net_state
+    settle, state_dict, load_state_dict = settle_net, saved_state, load_net_state
     failed_trainings = property(failed_net_trainings)
 
 
@@ -124,16 +136,26 @@ class NeuralLinUCB:
         self.ridge = BayesLinear(prior, noise_variance=1.0)  # precision A, moment b, mean θ̂
         self.updates = 0
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
+        means, bonuses = self._beliefs(readable(self, round))
+        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
+        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+
+    def scores(self, round: Round) -> Tensor:
+        """θ̂ᵀφ + α√(φᵀA⁻¹φ) of every arm, (n,)."""
+        means, bonuses = self._beliefs(readable(self, round))
+        return means + bonuses
+
+    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Mean and bonus of every arm, (n,) each."""
         x, columns, group = self.net.inputs.distinct(round)
         features = self.net.features(x, columns)
-        means, bonuses = self.ridge.means(features), self.config.alpha * self.ridge.widths(features)
-        rank = tie_rank(round, self.config.tie, self.seed)
-        return top_slate(means[group], bonuses[group], rank, self.slate_size)
+        return self.ridge.means(features)[group], (self.config.alpha * self.ridge.widths(features))[group]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             features = self.net.features(self.net.inputs.at(round, slate.positions)[seen])
@@ -149,5 +171,5 @@ class NeuralLinUCB:
         yield from nested_shapes("net", net_shapes(config.net, dim))
         yield "ridge.gram", (config.net.width, config.net.width)
 
-    state_dict, load_state_dict = saved_state, load_net_state
+    settle, state_dict, load_state_dict = settle_net, saved_state, load_net_state
     failed_trainings = property(failed_net_trainings)

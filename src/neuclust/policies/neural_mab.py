@@ -10,20 +10,21 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
 from neuclust.models.fitting import TrainingConfig
 from neuclust.models.history import History
-from neuclust.models.schedules import epsilon_greedy
 from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state
+from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, readable, settle_net
 from neuclust.randomness import stream
 from neuclust.slates import slate_model
+from neuclust.slates.propensities import one_coin_slate
+from neuclust.slates.rules import within_rules
 from neuclust.slates.slate_model import SlateModel, SlateModelConfig, SlateNet, SlateNetConfig
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.ties import ones, tie_rank
 
 
 def _monotone_slates() -> SlateModelConfig:
@@ -72,31 +73,43 @@ class NeuralMAB:
         self.updates = 0
 
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        x, columns, group = self.net.inputs.distinct(round)
-        qualities = self.net.predict(x, columns, self._mask(round.t))[group]
-        positions, chances = self._greedy(round, qualities), None
+        qualities = self.scores(round)
+
+        def greedy(some: Round) -> Slate:
+            own = qualities if some is round else self.scores(some)
+            positions = self._greedy(some, own)
+            return Slate(positions, own[positions], torch.zeros_like(own[positions]), ones(len(positions)))
+
+        positions = within_rules(round, greedy).positions
+        chances = ones(len(positions))
         if self.config.epsilon > 0:
-            epsilon = min(1.0, self.config.epsilon / round.t)
-            rng = stream(self.seed, "neural-mab", round.t)
-            positions, chances = epsilon_greedy(positions, len(qualities), epsilon, rng)
-        if self.config.net.adam.dropout > 0:
-            chances = None  # the mask's share in them is not known
-        return Slate(positions, qualities[positions], torch.zeros_like(qualities[positions]), propensities=chances)
+            epsilon, rng = min(1.0, self.config.epsilon / round.t), stream(self.seed, "neural-mab", round.key)
+            positions, chances = one_coin_slate(positions, round, epsilon, rng)
+        # the share of a dropout mask, or of ties broken at random, in the chances is not known
+        known = self.config.net.adam.dropout == 0 and self.config.tie == "id"
+        bonuses = torch.zeros(len(positions), dtype=torch.float64)
+        return Slate(positions, qualities[positions], bonuses, chances if known else None)
+
+    def scores(self, round: Round) -> Tensor:
+        """q̂ of every arm, (n,)."""
+        round = readable(self, round)
+        x, columns, group = self.net.inputs.distinct(round)
+        return self.net.predict(x, columns, self._mask(round.key))[group]
 
     def _greedy(self, round: Round, qualities: Tensor) -> Tensor:
         rank = tie_rank(round, self.config.tie, self.seed)
         if self.slates is None or self.config.shortcut:
-            return top(qualities, rank, self.slate_size)
-        return greedy_slate(self.slates.value, qualities, rank, self.slate_size)
+            return top(qualities, rank, round.slate_size)
+        return greedy_slate(self.slates.value, qualities, rank, round.slate_size)
 
-    def _mask(self, t: int) -> Tensor | None:
-        chance, rng = self.config.net.adam.dropout, stream(self.seed, "neural-mab dropout", t)
+    def _mask(self, key: int) -> Tensor | None:
+        chance, rng = self.config.net.adam.dropout, stream(self.seed, "neural-mab dropout", key)
         mask = dropout_masks(chance, 1, self.config.net.width, rng)
         return None if mask is None else torch.from_numpy(mask[0]).to(torch.float64)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         rows = self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
         if not bool(torch.isnan(feedback.slate_reward)):
             predicted = self.net.predict(self.history.contexts.rows[rows])
@@ -116,5 +129,5 @@ class NeuralMAB:
         if config.slate_kind == "plain":
             yield from nested_shapes("slates", slate_model.slate_net_shapes(config.slate_net, slate_size))
 
-    state_dict, load_state_dict = saved_state, load_net_state
+    settle, state_dict, load_state_dict = settle_net, saved_state, load_net_state
     failed_trainings = property(failed_net_trainings)

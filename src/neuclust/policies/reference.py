@@ -10,12 +10,15 @@ from torch import Tensor
 from neuclust.configuration import checked
 from neuclust.core import Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import StateError
+from neuclust.models.history import found_among
 from neuclust.models.state import check_lengths, expect, load_saved_state, saved_state, take_ids, take_rows, take_whole
 from neuclust.persistence import save_policy
 from neuclust.policies.wiring import check_update
 from neuclust.randomness import stream
 from neuclust.slates.clustering import Clusterer, ClusteringConfig, ClusterMap
-from neuclust.slates.ties import tie_rank, top_slate
+from neuclust.slates.propensities import uniform_slate
+from neuclust.slates.rules import keeps_rules, within_rules
+from neuclust.slates.ties import ones, tie_rank, top_slate
 
 Averages = tuple[Tensor, Tensor]  # arm ids (N,), average means (N,)
 
@@ -26,7 +29,7 @@ class ReferenceConfig:
 
 
 class Uniform:
-    """K of n arms, every slate equally likely."""
+    """k of n arms, slot by slot evenly from those allowed: every slate is equally likely where there are no rules."""
 
     name = "uniform"
     save = save_policy
@@ -37,10 +40,9 @@ class Uniform:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        n, k = len(round.arm_ids), self.slate_size
-        chosen = stream(self.seed, "uniform", round.t).choice(n, size=k, replace=False)
-        zeros = torch.zeros(k, dtype=torch.float64)
-        return Slate(torch.from_numpy(chosen), zeros, zeros, propensities=torch.full_like(zeros, 1 / n))
+        drawn = uniform_slate(round, stream(self.seed, "uniform", round.key))
+        zeros = torch.zeros(len(drawn.positions), dtype=torch.float64)
+        return Slate(drawn.positions, zeros, zeros, drawn.propensities)
 
     update, state_dict, load_state_dict = check_update, saved_state, load_saved_state  # nothing is learned
 
@@ -59,9 +61,18 @@ class Oracle:
         self._means = means
 
     def select(self, round: Round) -> Slate:
+        means = self.scores(round)
+
+        def best(some: Round) -> Slate:
+            own = means if some is round else means[found_among(round.arm_ids, some.arm_ids)[1]]
+            return top_slate(own, torch.zeros_like(own), tie_rank(some, "id", self.seed), some.slate_size)
+
+        return within_rules(round, best)
+
+    def scores(self, round: Round) -> Tensor:
+        """The true mean of every arm, (n,)."""
         check_round(round, self.dim, self.slate_size)
-        means = self._means(round)
-        return top_slate(means, torch.zeros_like(means), tie_rank(round, "id", self.seed), self.slate_size)
+        return self._means(round)
 
     update, state_dict, load_state_dict = check_update, saved_state, load_saved_state  # nothing is learned
 
@@ -83,13 +94,18 @@ class Static:
             order = torch.argsort(averages[0])
             self.ids, self.averages = averages[0][order], averages[1][order]
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
+        averages = self.scores(round)
+        return top_slate(averages, torch.zeros_like(averages), tie_rank(round, "id", self.seed), round.slate_size)
+
+    def scores(self, round: Round) -> Tensor:
+        """The average true mean of every arm, (n,)."""
         check_round(round, self.dim, self.slate_size)
         if len(self.ids) == 0:
             raise StateError("static: expected the arms' average means, got none; pass averages= or load a save")
         place = torch.searchsorted(self.ids, round.arm_ids).clamp(max=len(self.ids) - 1)
-        averages = torch.where(self.ids[place] == round.arm_ids, self.averages[place], 0.0)
-        return top_slate(averages, torch.zeros_like(averages), tie_rank(round, "id", self.seed), self.slate_size)
+        return torch.where(self.ids[place] == round.arm_ids, self.averages[place], 0.0)
 
     update, state_dict = check_update, saved_state
 
@@ -130,13 +146,24 @@ class ClusterOracle:
 
     def select(self, round: Round) -> Slate:
         check_round(round, self.dim, self.slate_size)
-        partition, means = self.clusters.partition(round), self._truth.means(round)
-        best = partition.best(means, tie_rank(round, "id", self.seed), self.slate_size)  # b_c, (C, K)
+        means = self._truth.means(round)
+
+        def best(some: Round) -> Slate:
+            if some is round:
+                return self._best(some, means, lambda slate: self._truth.value(round, slate))
+            own = means[found_among(round.arm_ids, some.arm_ids)[1]]  # a part of a slate has no value of its own
+            return self._best(some, own, lambda slate: float(slate.means.sum()))
+
+        return within_rules(round, best)
+
+    def _best(self, round: Round, means: Tensor, value: Callable[[Slate], float]) -> Slate:
+        partition, k = self.clusters.partition(round), round.slate_size
+        best = partition.best(means, tie_rank(round, "id", self.seed), k)  # b_c, (C, k)
         slates = [
-            Slate(positions, means[positions], torch.zeros_like(means[positions]), cluster=int(name))
+            Slate(positions, means[positions], torch.zeros(k, dtype=torch.float64), ones(k), cluster=int(name))
             for positions, name in zip(best, partition.names, strict=True)
         ]
-        return max(slates, key=lambda slate: self._truth.value(round, slate))  # the first among equals
+        return max(slates, key=value)  # the first among equals
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)

@@ -12,15 +12,16 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.core import Feedback, Round, Slate
 from neuclust.kernels.ranking import top
 from neuclust.models.encoder import Encoder, EncoderConfig, encoded
 from neuclust.models.mean_rewards import ContextTree, KeyedMeans
 from neuclust.models.state import load_saved_state, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update
+from neuclust.policies.wiring import check_update, readable, revised, settle_encoder
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank, top_slate
+from neuclust.slates.rules import keeps_rules
+from neuclust.slates.ties import ones, tie_rank, top_slate
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,32 @@ class CountUCB:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.arms = KeyedMeans()
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
+        means, bonuses = self._beliefs(readable(self, round))
+        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
+        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+
+    def scores(self, round: Round) -> Tensor:
+        """μ̂ + bonus of every arm, (n,)."""
+        means, bonuses = self._beliefs(readable(self, round))
+        return means + bonuses
+
+    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Mean and bonus of every arm, (n,) each."""
         counts, means = self.arms.of(round.arm_ids)
         bonuses = torch.sqrt(self.config.bonus * math.log(round.t) / counts.clamp(min=1))
-        bonuses = torch.where(counts > 0, bonuses, torch.inf)
-        return top_slate(means, bonuses, tie_rank(round, self.config.tie, self.seed), self.slate_size)
+        return means, torch.where(counts > 0, bonuses, torch.inf)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
         self.arms.observe(round.arm_ids[slate.positions], feedback.arm_rewards)
+
+    def revise(self, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
+        """Rewards already learned turn out to be others."""
+        change = revised(self, round, slate, before, after)
+        self.arms.correct(round.arm_ids[slate.positions], change.difference)
+        self.arms.observe(round.arm_ids[slate.positions], change.new)
 
     state_dict, load_state_dict = saved_state, load_saved_state
 
@@ -99,27 +116,36 @@ class CubeBandit:
         weights = stream(0, "cube names").integers(-(2**63), 2**63, self.encoder.dim)
         self._weights = torch.from_numpy(weights | 1)  # odd: no coordinate is ever lost
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
+        round = readable(self, round)
         counts, means = self.cubes.of(self._names(round))
         under_explored = counts <= plays_wanted(round.t, self.config.smoothness, self.encoder.dim)
-        positions = self._chosen(round, under_explored, means)
-        return Slate(positions, means[positions], torch.zeros_like(means[positions]))
+        positions, chances = self._chosen(round, under_explored, means)
+        return Slate(positions, means[positions], torch.zeros_like(means[positions]), chances)
+
+    def scores(self, round: Round) -> Tensor:
+        """Mean reward of every arm's cube, (n,)."""
+        return self.cubes.of(self._names(readable(self, round)))[1]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         names = self._names(round, slate.positions)
         self.encoder.settle(round)
         self.cubes.observe(names, feedback.arm_rewards)
 
-    def _chosen(self, round: Round, under_explored: Tensor, means: Tensor) -> Tensor:
-        candidates = torch.nonzero(under_explored).flatten()
-        if len(candidates) >= self.slate_size:
-            rng = stream(self.seed, "cc-mab", round.t)
-            return candidates[torch.from_numpy(rng.choice(len(candidates), self.slate_size, replace=False))]
+    def _chosen(self, round: Round, under_explored: Tensor, means: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Positions and propensities, (k,) each: 1/c, 1/(c − 1), … where k of c under-explored arms are drawn."""
+        candidates, k = torch.nonzero(under_explored).flatten(), round.slate_size
+        if len(candidates) >= k:
+            rng = stream(self.seed, "cc-mab", round.key)
+            drawn = candidates[torch.from_numpy(rng.choice(len(candidates), k, replace=False))]
+            return drawn, 1 / torch.arange(len(candidates), len(candidates) - k, -1, dtype=torch.float64)
         others = torch.nonzero(~under_explored).flatten()
         rank = tie_rank(round, self.config.tie, self.seed)[others]
-        return torch.cat([candidates, others[top(means[others], rank, self.slate_size - len(candidates))]])
+        chosen = torch.cat([candidates, others[top(means[others], rank, k - len(candidates))]])
+        return chosen, ones(k) if self.config.tie == "id" else None
 
     def _names(self, round: Round, positions: Tensor | None = None) -> Tensor:
         """The name of each context's cube, (n,) int64; sums wrap around."""
@@ -130,7 +156,7 @@ class CubeBandit:
         with np.errstate(over="ignore"):
             return torch.from_numpy(coordinates.to(torch.int64).numpy() @ self._weights[columns].numpy())
 
-    state_dict, load_state_dict = saved_state, load_saved_state
+    settle, state_dict, load_state_dict = settle_encoder, saved_state, load_saved_state
 
 
 _CHILDREN = 2  # N_c
@@ -171,16 +197,26 @@ class AdaptiveCellUCB:
         self._v2 = 0.25 if config.v2 is None else config.v2
         self._shrink = 2 ** (-1 / size) if config.rho is None else config.rho
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        leaves, group = torch.unique(self.tree.leaves(*encoded(self.encoder, round)), return_inverse=True)
-        means, indices = (values[group] for values in self._indices(leaves))
+        means, indices = self._beliefs(readable(self, round))
         rule = self.config.tie if len(self.tree) > 1 else "random"
-        bonuses = (indices - means).clamp(min=0)
-        return top_slate(means, bonuses, tie_rank(round, rule, self.seed), self.slate_size, scores=indices)
+        rank, bonuses = tie_rank(round, rule, self.seed), (indices - means).clamp(min=0)
+        return top_slate(means, bonuses, rank, round.slate_size, scores=indices, certain=rule == "id")
+
+    def scores(self, round: Round) -> Tensor:
+        """The index of every arm, (n,)."""
+        return self._beliefs(readable(self, round))[1]
+
+    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Mean and index of every arm, (n,) each."""
+        leaves, group = torch.unique(self.tree.leaves(*encoded(self.encoder, round)), return_inverse=True)
+        means, indices = self._indices(leaves)
+        return means[group], indices[group]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         leaves = self.tree.leaves(*encoded(self.encoder, round, slate.positions))
         self.encoder.settle(round)
         seen = ~torch.isnan(feedback.arm_rewards)
@@ -211,4 +247,4 @@ class AdaptiveCellUCB:
         """v1·ρ^h."""
         return self._v1 * self._shrink**depth
 
-    state_dict, load_state_dict = saved_state, load_saved_state
+    settle, state_dict, load_state_dict = settle_encoder, saved_state, load_saved_state

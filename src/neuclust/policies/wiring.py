@@ -1,12 +1,15 @@
 """What policies share, as functions that a policy takes as its methods: `update = learn_arms`, and so on."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.models.arm_model import ArmModel, arm_shapes
+from neuclust.models.encoder import Encoder
+from neuclust.models.feature_net import FeatureNet
 from neuclust.models.state import Shape, load_saved_state
 
 
@@ -17,10 +20,33 @@ class Sized(Protocol):
     slate_size: int
 
 
+def readable(policy: Sized, round: Round) -> Round:
+    """The round as models read it; refused where the policy cannot play it."""
+    check_round(round, policy.dim, policy.slate_size)
+    return round.read
+
+
 def check_update(policy: Sized, round: Round, slate: Slate, feedback: Feedback) -> None:
     """Refuse rounds and feedback the policy cannot learn from, before anything is learned."""
     check_round(round, policy.dim, policy.slate_size)
     check_feedback(round, slate, feedback)
+
+
+class Change(NamedTuple):
+    """What feedback that comes again says otherwise: differences of rewards seen before, 0 where there is none (k,),
+    and rewards that were not seen before, NaN elsewhere (k,)."""
+
+    difference: Tensor
+    new: Tensor
+
+
+def revised(policy: Sized, round: Round, slate: Slate, before: Feedback, after: Feedback) -> Change:
+    """The change from feedback already learned to feedback on the same slate; a reward once seen stays seen."""
+    for feedback in (before, after):
+        check_update(policy, round, slate, feedback)
+    known, seen = ~torch.isnan(before.arm_rewards), ~torch.isnan(after.arm_rewards)
+    difference = torch.where(known & seen, after.arm_rewards - before.arm_rewards, 0.0)
+    return Change(difference, torch.where(known, torch.nan, after.arm_rewards))
 
 
 def load_net_state(policy: Any, state: Mapping[str, Tensor]) -> None:
@@ -34,6 +60,18 @@ def failed_net_trainings(policy: Any) -> int:
     return int(policy.net.failures)
 
 
+class HasEncoder(Sized, Protocol):
+    """A policy that encodes contexts itself."""
+
+    encoder: Encoder
+
+
+class HasNet(Sized, Protocol):
+    """A policy that learns with one feature net."""
+
+    net: FeatureNet
+
+
 class HasArms(Sized, Protocol):
     """A policy that learns with one arm model."""
 
@@ -43,9 +81,24 @@ class HasArms(Sized, Protocol):
 def learn_arms(policy: HasArms, round: Round, slate: Slate, feedback: Feedback) -> None:
     """The slate joins covariance and history, then the net is trained."""
     check_update(policy, round, slate, feedback)
-    policy.arms.observe(round, slate, feedback)
+    policy.arms.observe(round.read, slate, feedback)
     policy.arms.train()
     policy.arms.watch.speak()
+
+
+def settle_arms(policy: HasArms, round: Round) -> None:
+    """Fix the scale of contexts by this round's, as the first update does with its round."""
+    policy.arms.encoder.settle(readable(policy, round))
+
+
+def settle_encoder(policy: HasEncoder, round: Round) -> None:
+    """The same for policies with an encoder of their own."""
+    policy.encoder.settle(readable(policy, round))
+
+
+def settle_net(policy: HasNet, round: Round) -> None:
+    """The same for policies with a feature net."""
+    policy.net.encoder.settle(readable(policy, round))
 
 
 def arm_state(policy: HasArms) -> dict[str, Tensor]:

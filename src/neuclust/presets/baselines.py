@@ -10,6 +10,7 @@ from neuclust.policies.combinatorial_neural import (
 from neuclust.policies.linear import ArmwiseLinearConfig, LinearConfig, LinearSamplingConfig
 from neuclust.policies.neural_linear import NeuralLinearConfig, NeuralLinUCBConfig
 from neuclust.policies.neural_mab import NeuralMABConfig
+from neuclust.policies.popular import PopularConfig
 from neuclust.policies.reference import ClusterOracleConfig, ReferenceConfig
 from neuclust.policies.tabular import AdaptiveCellConfig, CountConfig, CubeConfig
 from neuclust.presets import arms
@@ -34,6 +35,7 @@ LINUCB_HYBRID = {"default": ArmwiseLinearConfig(EncoderConfig("scale", rho=5.0),
 LIN_TS = {"default": LinearSamplingConfig()}
 ACC_UCB = {"default": AdaptiveCellConfig()}
 CUCB = {"default": CountConfig()}
+POPULAR = {"default": PopularConfig()}
 REFERENCE = {"default": ReferenceConfig()}
 CLUSTER_ORACLE = {"default": ClusterOracleConfig(ClusteringConfig(count=15))}
 

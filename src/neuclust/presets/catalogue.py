@@ -14,6 +14,7 @@ from neuclust.policies.linear import ArmwiseLinUCB, LinearTS, SharedLinUCB
 from neuclust.policies.neuclust import NeUClust
 from neuclust.policies.neural_linear import NeuralLinear, NeuralLinUCB
 from neuclust.policies.neural_mab import NeuralMAB
+from neuclust.policies.popular import Popular
 from neuclust.policies.reference import ClusterOracle, Oracle, Static, Uniform
 from neuclust.policies.tabular import AdaptiveCellUCB, CountUCB, CubeBandit
 from neuclust.presets import baselines
@@ -117,6 +118,7 @@ SHIPPED = (
     PolicySpec("acc-ucb",
         "mean rewards of cells that are refined where arms are played, top K", AdaptiveCellUCB, baselines.ACC_UCB),
     PolicySpec("cucb", "every arm's own mean reward, no contexts", CountUCB, baselines.CUCB),
+    PolicySpec("popular", "every arm's smoothed mean reward, no contexts, top K", Popular, baselines.POPULAR),
     PolicySpec("uniform", "a slate at random", Uniform, baselines.REFERENCE),
     PolicySpec("static",
         "knows the average means: one slate for all rounds", Static, baselines.REFERENCE, ("averages",)),

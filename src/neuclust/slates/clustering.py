@@ -80,10 +80,10 @@ class ClusterMap:
         self.report: ClusterReport | None = None  # how the number of clusters was chosen, where it was
         self._ids = torch.zeros(0, dtype=torch.int64)  # arms of the settled clusters, ascending
         self._fitted: tuple[Tensor, Tensor, Clusters] | None = None  # profiles last clustered, ids, clusters by id
-        self._usable: tuple[Clusters, Partition] | None = None  # the clusters last made usable
+        self._usable: tuple[Clusters, int, Partition] | None = None  # the clusters last made usable for slates of k
 
     def partition(self, round: Round, refit: bool = False) -> Partition:
-        """The round's arms in clusters of at least K; `refit` clusters these profiles anew (online)."""
+        """The round's arms in clusters of at least k; `refit` clusters these profiles anew (online)."""
         if self.config.on == "masked":
             clusters = fit_clusters(active_contexts(round), self.config, self.clusterer)
         elif self.settled is None or refit:
@@ -91,9 +91,10 @@ class ClusterMap:
         else:
             clusters = _assign(round, self._ids, self.settled)
         made = self._usable  # read once: another thread may look at other clusters
-        if made is None or made[0] is not clusters:
-            made = self._usable = (clusters, usable(clusters, self.slate_size, self.config.small))
-        return made[1]
+        if made is None or made[0] is not clusters or made[1] != round.slate_size:
+            partition = usable(clusters, round.slate_size, self.config.small)
+            made = self._usable = (clusters, round.slate_size, partition)
+        return made[2]
 
     def settle(self, round: Round, refit: bool = False) -> None:
         """Keep the clusters this round was played with: for good offline, as the next start online."""

@@ -71,8 +71,10 @@ class SlateModel:
         self.failures = 0
 
     def prepare(self, rewards: Tensor) -> Tensor:
-        """What F reads of arm rewards (…, K): rectified and sorted descending, unless configured otherwise."""
-        return monotone.slate_inputs(rewards, self.config.relu_input, self.config.sort_input)
+        """What F reads of arm rewards (…, k ≤ K): rectified and sorted descending, unless configured otherwise, and
+        zeros for the slots that stay empty."""
+        inputs = monotone.slate_inputs(rewards, self.config.relu_input, self.config.sort_input)
+        return _filled_up(inputs, self.slate_size)
 
     def value(self, rewards: Tensor) -> Tensor:
         """F of slates (…, K) -> (…)."""
@@ -127,6 +129,12 @@ class SlateModel:
     state_dict, load_state_dict = saved_state, load_saved_state
 
 
+def _filled_up(inputs: Tensor, slate_size: int) -> Tensor:
+    """Inputs (…, k) with zeros up to K, (…, K)."""
+    empty = slate_size - inputs.shape[-1]
+    return torch.nn.functional.pad(inputs, (0, empty)) if empty else inputs
+
+
 def slates_seen(history: History, predicted: Tensor, kind: str) -> tuple[Tensor, Tensor, Tensor]:
     """Arm rewards of the slates in a history (u, K), the slates' mean rewards (u,) and counts (u,).
 
@@ -134,7 +142,7 @@ def slates_seen(history: History, predicted: Tensor, kind: str) -> tuple[Tensor,
     """
     if kind == "predicted":
         groups, target, counts = history.slate_targets()
-        return predicted[groups], target, counts
+        return torch.cat([predicted, predicted.new_zeros(1)])[groups], target, counts  # an empty slot reads the last
     inputs = history.slate_arm_rewards.rows if kind == "realised" else history.slate_predictions.rows
     known = ~torch.isnan(inputs).any(1)  # a slate with an unseen arm reward has no realised input
     target = history.slate_rewards.rows[known]
@@ -201,13 +209,13 @@ class SlateNet:
     saved = ("net",)
 
     def __init__(self, config: SlateNetConfig, slate_size: int, seed: int) -> None:
-        self.config, self.seed = config, seed
+        self.config, self.slate_size, self.seed = config, slate_size, seed
         rng = stream(seed, "slate net")
         self.net = self.initial = initial_network("torch-default", slate_size, config.width, config.depth, 1.0, rng)
 
     def prepare(self, qualities: Tensor) -> Tensor:
-        """s of qualities (…, K), zeros where a slot is empty."""
-        return torch.sort(torch.relu(qualities), dim=-1, descending=True).values
+        """s of qualities (…, k ≤ K), zeros where a slot is empty."""
+        return _filled_up(torch.sort(torch.relu(qualities), dim=-1, descending=True).values, self.slate_size)
 
     def value(self, qualities: Tensor) -> Tensor:
         """R̂ of slates (n, K) -> (n,)."""

@@ -1,6 +1,7 @@
 """Exploration within a slate: slots drawn at random (ε-greedy) and slots of the largest optimistic score."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.kernels.ranking import top
 from neuclust.policies.auto.ensemble import Ensemble
 from neuclust.policies.auto.features import Features
+from neuclust.policies.auto.marginal_gains import assemble_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,40 @@ def explored_arms(
             free = np.setdiff1d(np.arange(len(cache.group)), taken)
             found.append((int(free[rng.integers(len(free))]), True))
     return found
+
+
+class Ranking(NamedTuple):
+    """What the slots of a slate are filled by: combined scores (n,), the rank of ties (n,), and the number of slots."""
+
+    scores: Tensor
+    rank: Tensor
+    slots: int
+
+
+def optimistic_slots(cache: ScoreCache, ranking: Ranking, taken: Tensor, wanted: int, penalty: float) -> Tensor:
+    """Arms for the `wanted` optimistic slots; none unless a slot is left to the combined scores."""
+    own = ranking.slots - len(taken) - wanted
+    if wanted == 0 or own < 1:
+        return torch.empty(0, dtype=torch.int64)
+    left = ranking.scores.clone()
+    left[taken] = -torch.inf
+    filled = torch.cat([taken, top(left, ranking.rank, own)])
+    return optimistic_arms(cache, filled, ranking.rank, wanted, penalty)
+
+
+def best_of_the_rest(cache: ScoreCache, ranking: Ranking, taken: Tensor, steps: Tensor | None) -> Tensor:
+    """The best of the other arms for the slots that are left, best first; by marginal gains `steps` where known."""
+    scores, rank, wanted = ranking.scores, ranking.rank, ranking.slots - len(taken)
+    free = torch.ones(len(scores), dtype=torch.bool)
+    free[taken] = False
+    left = torch.nonzero(free).flatten()
+    clusters = cache.ensemble.blocks.clusters
+    if wanted == 0:
+        return left[:0]
+    if steps is None or clusters is None:
+        return left[top(scores[left], rank[left], wanted)]
+    labels = clusters.labels(cache.features.x)[cache.group]
+    return left[assemble_groups(scores[left], labels[left], steps, rank[left], wanted)]
 
 
 def optimistic_arms(cache: ScoreCache, filled: Tensor, rank: Tensor, slots: int, penalty: float) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import DataError
 from neuclust.kernels.ranking import sound, top
 from neuclust.kernels.regions import group_rows
@@ -19,13 +19,21 @@ from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
 from neuclust.policies.auto import ensemble as ensembles
 from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig
-from neuclust.policies.auto.exploration import ExplorationConfig, ScoreCache, explored_arms, optimistic_arms
+from neuclust.policies.auto.exploration import (
+    ExplorationConfig,
+    Ranking,
+    ScoreCache,
+    best_of_the_rest,
+    explored_arms,
+    optimistic_slots,
+)
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.learners.block_regression import BlockRegression
-from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig, assemble_groups
-from neuclust.policies.wiring import check_update
+from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig
+from neuclust.policies.wiring import check_update, readable
 from neuclust.randomness import stream
-from neuclust.slates.ties import tie_rank
+from neuclust.slates.rules import keeps_rules
+from neuclust.slates.ties import ones, tie_rank
 
 NEGLIGIBLE = 1e-6  # learners of a smaller weight are left out of an average
 
@@ -75,6 +83,23 @@ class Explanation:
     weights: dict[str, float] = field(default_factory=dict)
 
 
+def explanation(policy: "Auto") -> Explanation:
+    """Which learner leads, by how much, and what was found out about the problem."""
+    ensemble = policy.ensemble
+    if ensemble is None:
+        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None)
+    learners = ensemble.learners.items()
+    noise = {n: one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
+    gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
+    clusters, steps = ensemble.blocks.clusters, policy.gains.steps
+    return Explanation(
+        ensemble.leader, gaps, noise, policy.exploring, policy.restarts, ensemble.blocks.masked,
+        clusters=1 if clusters is None else len(clusters.centroids),
+        steps=None if steps is None else tuple(steps.tolist()),
+        weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
+    )  # fmt: skip
+
+
 class Auto:
     """S_t = top K of the ensemble's combined scores, or the slate of the largest expected sum of marginal gains where
     arms of one cluster have diminishing returns; some slots explore while rewards are low."""
@@ -91,48 +116,43 @@ class Auto:
         self._earlier_failures = 0  # of ensembles before the last restart
         self._latest_read: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
 
+    @keeps_rules
     def select(self, round: Round) -> Slate:
-        check_round(round, self.dim, self.slate_size)
-        rank = tie_rank(round, self.config.tie, self.seed)
-        ensemble = self._ensemble_for(round)
-        if ensemble is None:  # every context is 0: all arms are alike
-            zeros = torch.zeros(self.slate_size, dtype=torch.float64)
-            return Slate(top(torch.zeros(len(round.arm_ids)), rank, self.slate_size), zeros, zeros)
-        first, group = group_rows(round.contexts)  # equal contexts once, so that ties stay ties
-        cache = ScoreCache(ensemble, ensemble.blocks.read(round.contexts[first]), group, round.t)
-        scores, means = (values[group] for values in combined(cache, self.config))
-        rng = stream(self.seed, "auto exploring", round.t)
-        slots = int((rng.random(self.slate_size) < self.exploring).sum())
+        round, k = readable(self, round), round.slate_size
+        rank, certain = tie_rank(round, self.config.tie, self.seed), ones(k) if self.config.tie == "id" else None
+        cache = self._scored(round)
+        if cache is None:  # every context is 0: all arms are alike
+            zeros = torch.zeros(k, dtype=torch.float64)
+            return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
+        scores, means = (values[cache.group] for values in combined(cache, self.config))
+        rng = stream(self.seed, "auto exploring", round.key)
+        slots = int((rng.random(k) < self.exploring).sum())
         found = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
         at_random = torch.tensor([position for position, _ in found], dtype=torch.int64)
-        optimistic = self._optimistic(cache, scores, rank, at_random)
-        chosen = self._best(cache, scores, rank, torch.cat([at_random, optimistic]))
+        steps, penalty = self.gains.steps, self.config.penalty
+        wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
+        optimistic = optimistic_slots(cache, Ranking(scores, rank, k), at_random, wanted, penalty)
+        chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([at_random, optimistic]), steps)
         positions = torch.cat([chosen, optimistic, at_random])
-        explored = torch.tensor([False] * (self.slate_size - slots) + [uniformly for _, uniformly in found])
-        return Slate(positions, means[positions], (scores - means)[positions].clamp(min=0), explored=explored)
+        explored = torch.tensor([False] * (k - slots) + [uniformly for _, uniformly in found])
+        bonuses = (scores - means)[positions].clamp(min=0)
+        chances = certain if self.exploring == 0 else None
+        return Slate(positions, means[positions], bonuses, chances, explored=explored)
 
-    def _optimistic(self, cache: ScoreCache, scores: Tensor, rank: Tensor, taken: Tensor) -> Tensor:
-        """Arms for the optimistic slots; none unless a slot is left to the combined scores."""
-        slots = self.config.optimistic_slots
-        own = self.slate_size - len(taken) - slots
-        if slots == 0 or own < 1 or len(cache.ensemble.learners) < 2 or self.gains.steps is not None:
-            return torch.empty(0, dtype=torch.int64)
-        left = scores.clone()
-        left[taken] = -torch.inf
-        return optimistic_arms(cache, torch.cat([taken, top(left, rank, own)]), rank, slots, self.config.penalty)
+    def scores(self, round: Round) -> Tensor:
+        """The combined score of every arm, (n,)."""
+        cache = self._scored(readable(self, round))
+        if cache is None:
+            return torch.zeros(len(round.arm_ids), dtype=torch.float64)
+        return combined(cache, self.config)[0][cache.group]
 
-    def _best(self, cache: ScoreCache, scores: Tensor, rank: Tensor, taken: Tensor) -> Tensor:
-        """The best of the other arms for the slots that are left, best first."""
-        free = torch.ones(len(scores), dtype=torch.bool)
-        free[taken] = False
-        left = torch.nonzero(free).flatten()
-        steps, clusters, wanted = self.gains.steps, cache.ensemble.blocks.clusters, self.slate_size - len(taken)
-        if wanted == 0:
-            return left[:0]
-        if steps is None or clusters is None:
-            return left[top(scores[left], rank[left], wanted)]
-        labels = clusters.labels(cache.features.x)[cache.group]
-        return left[assemble_groups(scores[left], labels[left], steps, rank[left], wanted)]
+    def _scored(self, round: Round) -> ScoreCache | None:
+        """The learners' scores of the round's distinct contexts; None where every context is 0."""
+        ensemble = self._ensemble_for(round)
+        if ensemble is None:
+            return None
+        first, group = group_rows(round.contexts)  # equal contexts once, so that ties stay ties
+        return ScoreCache(ensemble, ensemble.blocks.read(round.contexts[first]), group, round.key)
 
     def _ensemble_for(self, round: Round) -> Ensemble | None:
         """The ensemble, or one without data on this round's scales."""
@@ -148,6 +168,7 @@ class Auto:
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        round = round.read
         seen = ~torch.isnan(feedback.arm_rewards)
         rewards = feedback.arm_rewards[seen]
         if bool(((rewards < 0) | (rewards > 1)).any()):
@@ -160,6 +181,11 @@ class Auto:
         if len(rewards):
             self._learn(round, slate, feedback, seen)
         self.watch.speak()
+
+    def settle(self, round: Round) -> None:
+        """Fix the scales of contexts by this round, as the first update with any reward does with its round."""
+        if self.ensemble is None:
+            self.ensemble, self._latest_read = self._ensemble_for(readable(self, round)), None
 
     def _learn(self, round: Round, slate: Slate, feedback: Feedback, seen: Tensor) -> None:
         """Learn from the arms whose rewards were observed, `seen` (K,) bool."""
@@ -197,26 +223,12 @@ class Auto:
         slate = self.ensemble.plays.slates + 1
         return self.config.exploring.chance(self.ensemble.mean_reward, self.ensemble.lift, slate)
 
+    explain = explanation
+
     @property
     def failed_trainings(self) -> int:
         """Number of failed fits of nets, over all restarts."""
         return self._earlier_failures + (0 if self.ensemble is None else self.ensemble.failures)
-
-    def explain(self) -> Explanation:
-        """Which learner leads, by how much, and what was found out about the problem."""
-        ensemble = self.ensemble
-        if ensemble is None:
-            return Explanation(None, {}, {}, self.exploring, self.restarts, None)
-        learners = ensemble.learners.items()
-        noise = {n: one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
-        gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
-        clusters, steps = ensemble.blocks.clusters, self.gains.steps
-        return Explanation(
-            ensemble.leader, gaps, noise, self.exploring, self.restarts, ensemble.blocks.masked,
-            clusters=1 if clusters is None else len(clusters.centroids),
-            steps=None if steps is None else tuple(steps.tolist()),
-            weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
-        )  # fmt: skip
 
     @staticmethod
     def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004

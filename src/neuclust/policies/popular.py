@@ -1,0 +1,62 @@
+"""The most popular arms: smoothed mean rewards per arm, no features; the baseline every shop has."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.models.mean_rewards import KeyedMeans
+from neuclust.models.state import load_saved_state, saved_state
+from neuclust.persistence import save_policy
+from neuclust.policies.wiring import check_update, revised
+from neuclust.slates.rules import keeps_rules
+from neuclust.slates.ties import tie_rank, top_slate
+
+
+@dataclass(frozen=True, slots=True)
+@checked(smoothing=NON_NEGATIVE)
+class PopularConfig:
+    """`smoothing` is m: every arm counts as if it had been played m times more, with the mean reward of all arms."""
+
+    smoothing: float = 10.0
+    tie: Literal["id", "random"] = "id"
+
+
+class Popular:
+    """S_t = top K of (Σ r_i + m r̄) / (n_i + m), for n_i plays of arm i and r̄ the mean reward of all plays.
+    Without plays that is r̄: arms never shown come before those that were shown and did worse than the average."""
+
+    name = "popular"
+    save = save_policy
+    saved = ("arms", "seed")
+
+    def __init__(self, config: PopularConfig, dim: int, slate_size: int, seed: int = 0) -> None:
+        self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
+        self.arms = KeyedMeans()
+
+    @keeps_rules
+    def select(self, round: Round) -> Slate:
+        means, rank = self.scores(round), tie_rank(round, self.config.tie, self.seed)
+        certain = self.config.tie == "id"
+        return top_slate(means, torch.zeros_like(means), rank, round.slate_size, certain=certain)
+
+    def scores(self, round: Round) -> Tensor:
+        """The smoothed mean reward of every arm, (n,)."""
+        check_round(round, self.dim, self.slate_size)
+        (counts, means), overall, m = self.arms.of(round.arm_ids), self.arms.overall(), self.config.smoothing
+        return torch.where(counts + m > 0, (counts * means + m * overall) / (counts + m).clamp(min=1e-300), overall)
+
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        check_update(self, round, slate, feedback)
+        self.arms.observe(round.arm_ids[slate.positions], feedback.arm_rewards)
+
+    def revise(self, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
+        """Rewards already learned turn out to be others."""
+        change = revised(self, round, slate, before, after)
+        self.arms.correct(round.arm_ids[slate.positions], change.difference)
+        self.arms.observe(round.arm_ids[slate.positions], change.new)
+
+    state_dict, load_state_dict = saved_state, load_saved_state
