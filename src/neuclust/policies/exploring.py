@@ -110,8 +110,8 @@ def pooled_arms(policy: Policy, round: Round, base: Tensor, size: int) -> Tensor
 
 def _checked_scores(round: Round, scores: Tensor) -> Tensor:
     if scores.shape != round.arm_ids.shape:
-        wanted = f"{len(round.arm_ids)} scores, one per arm"
-        raise DataError(f"round {round.t}: expected {wanted}, from the policy, got shape {tuple(scores.shape)}")
+        wanted = f"one score per arm, ({len(round.arm_ids)},), from the policy"
+        raise DataError(f"round {round.t}: expected {wanted}, got shape {tuple(scores.shape)}")
     return scores
 
 
