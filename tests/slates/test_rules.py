@@ -98,7 +98,7 @@ def test_options_are_those_of_the_definition_whatever_the_order(round: Round, da
             break
         filling.take(data.draw(st.sampled_from(options)))
     assert set(row_rules(round).required) <= set(filling.taken)
-    assert keeps(round, filling.taken)
+    assert keeps(row_rules(round), filling.taken)
     if len(not_none(round.rules).caps) < 2:  # a matroid: no order gets stuck
         assert len(filling.taken) == length
     assert len(filling.taken) <= length
@@ -133,9 +133,9 @@ def test_keeping_the_rules_is_being_a_longest_allowed_set(round: Round) -> None:
     for size in range(len(round.arm_ids) + 1):
         for rows in combinations(range(len(round.arm_ids)), size):
             fits = all(row in naive_options(round, rows[:place], length) for place, row in enumerate(rows))
-            assert keeps(round, rows) == (fits and size == length and required <= set(rows))
-    assert not keeps(round, [0] * length) or length < 2
-    assert not keeps(round, [len(round.arm_ids)])
+            assert keeps(row_rules(round), rows) == (fits and size == length and required <= set(rows))
+    assert not keeps(row_rules(round), [0] * length) or length < 2
+    assert not keeps(row_rules(round), [len(round.arm_ids)])
 
 
 # --- slates within the rules ----------------------------------------------------------------------------------------
@@ -179,7 +179,7 @@ def test_top_k_within_the_rules_is_the_greedy_basis(round: Round, seed: int) -> 
 
 def best_sum(round: Round, values: Tensor) -> float:
     slates = combinations(range(len(round.arm_ids)), round.slate_size)
-    return max(float(values[list(rows)].sum()) for rows in slates if keeps(round, rows))
+    return max(float(values[list(rows)].sum()) for rows in slates if keeps(row_rules(round), rows))
 
 
 def test_rules_that_do_not_bind_cost_one_question_and_change_nothing() -> None:

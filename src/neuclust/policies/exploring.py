@@ -12,8 +12,8 @@ from neuclust.errors import ConfigError, DataError, SaveError
 from neuclust.kernels.ranking import top
 from neuclust.models.state import nested, take_whole, under
 from neuclust.randomness import stream
-from neuclust.slates.propensities import Exploration, sample
-from neuclust.slates.rules import allowed, checked_answer, keeps, within_rules
+from neuclust.slates.propensities import Exploration, SlateSampler
+from neuclust.slates.rules import RowRules, checked_answer, keeps, row_rules, within_rules
 
 
 @runtime_checkable
@@ -40,10 +40,11 @@ class Exploring:
         self.exploration = Exploration() if exploration is None else exploration
 
     def select(self, round: Round) -> Slate:
-        base = base_slate(self.policy, round)
-        pool = pooled_arms(self.policy, round, base.positions, self.exploration.pool)
-        rng = stream(self.seed, "exploring", round.key)
-        drawn = sample(base.positions, pool, round, self.exploration, rng)
+        rules = row_rules(round)
+        base = base_slate(self.policy, round, rules)
+        pool = pooled_arms(self.policy, round, rules, base.positions, self.exploration.pool)
+        sampler = SlateSampler(base.positions, pool, round, self.exploration, rules)
+        drawn = sampler.draw(stream(self.seed, "exploring", round.key))
         rows = drawn.positions.tolist()
         beliefs = _beliefs(base, base.positions)
         new = [row for row in rows if row not in beliefs]
@@ -78,21 +79,21 @@ class Exploring:
         raise SaveError(f"{directory}: expected a policy that can be built by its name, got exploring; {advice}")
 
 
-def base_slate(policy: Policy, round: Round) -> Slate:
+def base_slate(policy: Policy, round: Round, rules: RowRules) -> Slate:
     """The policy's slate; where it breaks the round's rules, the one that `within_rules` makes of its answers."""
     slate = policy.select(round)
-    if round.rules is None or keeps(round, slate.positions.tolist()):
+    if round.rules is None or keeps(rules, slate.positions.tolist()):
         return slate
     return within_rules(round, policy.select)
 
 
-def pooled_arms(policy: Policy, round: Round, base: Tensor, size: int) -> Tensor:
+def pooled_arms(policy: Policy, round: Round, rules: RowRules, base: Tensor, size: int) -> Tensor:
     """Positions of the base slate's arms and of the policy's best allowed arms besides, `size` in all: (p,).
 
     Fewer where fewer are allowed, and never fewer than the base slate has. The best are those of the largest scores,
     among equals of the smaller id; a policy without scores is asked for slates of the remaining arms.
     """
-    free = torch.from_numpy(allowed(round)).to(base.device)
+    free = torch.tensor(rules.allowed, device=base.device)
     free[base] = False
     rest = torch.nonzero(free).flatten()
     missing = min(size - len(base), len(rest))

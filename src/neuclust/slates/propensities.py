@@ -22,7 +22,7 @@ from torch import Tensor
 from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
-from neuclust.slates.rules import Filling, Mask, row_rules
+from neuclust.slates.rules import Filling, Mask, RowRules, row_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +85,14 @@ class SlateSampler:
     """The distribution of slates around a base slate: prepared once, to draw from or to evaluate slates with.
 
     `base` are positions in slot order, of any number; they may break the rules, only those in A(S) count. `pool` are
-    positions in any order.
+    positions in any order. `rules` are the round's, where they are known already.
     """
 
-    def __init__(self, base: Tensor, pool: Tensor, round: Round, exploration: Exploration) -> None:
-        self.rules, self.exploration, self.device = row_rules(round), exploration, round.arm_ids.device
+    def __init__(
+        self, base: Tensor, pool: Tensor, round: Round, exploration: Exploration, rules: RowRules | None = None
+    ) -> None:
+        self.rules = row_rules(round) if rules is None else rules
+        self.exploration, self.device = exploration, round.arm_ids.device
         self.base = _rows(round, base, "base slate")
         self.pool = np.zeros(len(round.arm_ids), np.bool_)
         self.pool[_rows(round, pool, "pool")] = True

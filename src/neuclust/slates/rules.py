@@ -11,9 +11,9 @@ yet chosen always belong to A(S).
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -184,9 +184,9 @@ class Filling:
             self._mask[row] = True
 
 
-def keeps(round: Round, positions: Sequence[int]) -> bool:
+def keeps(rules: RowRules, positions: Sequence[int]) -> bool:
     """Whether this slate is one that filling can end with: allowed arms in some order, R among them, as many as fit."""
-    filling = Filling.of(round)
+    filling = Filling(rules)
     for position in positions:
         if not filling.allows(position):
             return False
@@ -197,12 +197,12 @@ def keeps(round: Round, positions: Sequence[int]) -> bool:
 # --- any policy within the rules ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A policy's answer on some of the arms, as rows of the whole round, and which of them entered the slate."""
+class _Part(NamedTuple):
+    """A policy's answer on some of the arms, its arms as rows of the whole round, and which of them entered."""
 
     slate: Slate
-    entered: Tensor  # (k,) bool
+    rows: list[int]
+    entered: list[bool]
 
 
 def within_rules(round: Round, choose: Callable[[Round], Slate]) -> Slate:
@@ -219,32 +219,32 @@ def within_rules(round: Round, choose: Callable[[Round], Slate]) -> Slate:
     if round.rules is None:
         return choose(round)
     filling = Filling.of(round)
-    if filling.length < round.slate_size:
-        got = (
-            f"only {filling.length} fit; ask for slate_size={filling.length} (slates.rules.longest) or relax the rules"
-        )
+    length = filling.length
+    if length < round.slate_size:
+        got = f"only {length} fit; ask for slate_size={length} (slates.rules.longest) or relax the rules"
         raise DataError(f"round {round.t}: expected rules that leave k = {round.slate_size} arms, but {got}")
     parts, required = [], list(filling.waiting)
     if required:
         parts.append(_asked(round, choose, filling, np.array(required), len(required)))
     while filling.left:
         rows = np.flatnonzero(filling.options())
-        parts.append(_asked(round, choose, filling, rows, min(len(rows), filling.length - len(filling.taken))))
-    return _joined(parts)
+        parts.append(_asked(round, choose, filling, rows, min(len(rows), length - len(filling.taken))))
+    return _joined(round, parts)
 
 
 def _asked(round: Round, choose: Callable[[Round], Slate], filling: Filling, rows: Codes, k: int) -> _Part:
     """The answer of `choose` on these rows alone; its arms enter the slate in order, while A(S) holds them."""
     every = len(rows) == len(round.arm_ids)
-    of = torch.from_numpy(rows).to(round.arm_ids.device)
-    part = replace(round, slate_size=k, rules=None) if every else round.only(of, k)
+    at = torch.from_numpy(rows).to(round.arm_ids.device)
+    part = replace(round, slate_size=k, rules=None) if every else round.only(at, k)
     slate = choose(part)
+    answer = rows[checked_answer(part, slate)].tolist()
     entered = []
-    for position in rows[checked_answer(part, slate)].tolist():
-        entered.append(filling.allows(position))
+    for row in answer:
+        entered.append(filling.allows(row))
         if entered[-1]:
-            filling.take(position)
-    return _Part(slate if every else replace(slate, positions=of[slate.positions]), torch.tensor(entered))
+            filling.take(row)
+    return _Part(slate, answer, entered)
 
 
 def checked_answer(round: Round, slate: Slate) -> list[int]:
@@ -255,28 +255,36 @@ def checked_answer(round: Round, slate: Slate) -> list[int]:
     return rows
 
 
-def _joined(parts: Sequence[_Part]) -> Slate:
+def _joined(round: Round, parts: Sequence[_Part]) -> Slate:
     """One slate of all arms that entered; a single answer that entered whole stays as it is."""
-    if len(parts) == 1 and bool(parts[0].entered.all()):
-        return parts[0].slate
-    slates = [part.slate for part in parts]
-
-    def entered(values: Sequence[Tensor]) -> Tensor:
-        return torch.cat([value[part.entered.to(value.device)] for value, part in zip(values, parts, strict=True)])
-
-    positions, means, bonuses = (
-        entered([getattr(slate, name) for slate in slates]) for name in ("positions", "means", "bonuses")
-    )
+    slates, device = [part.slate for part in parts], round.arm_ids.device
+    if len(parts) == 1 and all(parts[0].entered):
+        return replace(slates[0], positions=torch.tensor(parts[0].rows, device=device))
+    slots = [slot for part in parts for slot, entered in zip(_slots(part), part.entered, strict=True) if entered]
+    slots.sort(key=lambda slot: (slot.explored, -(slot.mean + slot.bonus)))
+    positions, means, bonuses, explored = (list(column) for column in zip(*slots, strict=True))
     certain = all(slate.propensities is not None and bool((slate.propensities == 1).all()) for slate in slates)
-    drawn = entered([torch.zeros_like(s.means, dtype=torch.bool) if s.explored is None else s.explored for s in slates])
-    order = torch.argsort(means + bonuses, descending=True, stable=True)
-    order = order[torch.argsort(drawn[order].to(torch.int8), stable=True)]
     return Slate(
-        positions[order], means[order], bonuses[order],
-        propensities=torch.ones_like(means) if certain else None,
+        torch.tensor(positions, device=device),
+        torch.tensor(means, dtype=torch.float64, device=device),
+        torch.tensor(bonuses, dtype=torch.float64, device=device),
+        propensities=torch.ones(len(slots), dtype=torch.float64, device=device) if certain else None,
         cluster=slates[0].cluster if len(slates) == 1 else None,
-        explored=drawn[order] if bool(drawn.any()) else None,
-    )  # fmt: skip
+        explored=torch.tensor(explored, device=device) if any(explored) else None,
+    )
+
+
+class _Slot(NamedTuple):
+    position: int
+    mean: float
+    bonus: float
+    explored: bool
+
+
+def _slots(part: _Part) -> Iterator[_Slot]:
+    slate = part.slate
+    explored = [False] * len(part.rows) if slate.explored is None else slate.explored.tolist()
+    return map(_Slot, part.rows, slate.means.tolist(), slate.bonuses.tolist(), explored)
 
 
 def keeps_rules(select: Select) -> Select:
