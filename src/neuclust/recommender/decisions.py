@@ -188,7 +188,7 @@ class Decisions:
             return ()
         self._counts.learned += lesson.before is None
         self._counts.revised += lesson.before is not None
-        record.learned = Learned(lesson.rewards, lesson.slate_reward)
+        record.learned = Learned(lesson.rewards.copy(), lesson.slate_reward)
         return (lesson,)
 
     def _close(self, record: Open, values: Values, message: Message | None = None) -> None:

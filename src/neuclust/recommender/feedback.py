@@ -15,14 +15,13 @@ import numpy as np
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import LARGEST
 from neuclust.errors import ConfigError, DataError
-from neuclust.recommender.rewards import SlateValue, Values, brief, nothing, scaled
+from neuclust.recommender.rewards import ROUNDING, SlateValue, Values, brief, nothing, scaled
 from neuclust.recommender.rings import Id, Key, id_text, key_of
 
 LONGEST_ID = 1_000  # characters of an id
 LARGEST_ID = 10**LONGEST_ID
 MOST_REMEMBERED = 10_000_000
 MOST_NAMED = 5  # items in one sentence
-ROUNDING = 1e-9  # of the range, by which a sum of values may leave it
 
 Combine = Literal["max", "last", "sum"]
 Unanswered = Literal["zeros", "unseen"]
@@ -144,7 +143,8 @@ def read_message(
     text = json.dumps([decision, sorted(values.items()), slate, None if seen is None else sorted(seen), bool(partial)])
     given = details.get("feedback_id")
     key = key_of(f"body {text}" if given is None else f"given {id_text(checked_id(given, 'feedback_id'))}")
-    return Message(values, seen, slate, bool(partial), key, key_of(text), _described(items, details))
+    described = f"{_described(items, details)} for {brief(decision)}"
+    return Message(values, seen, slate, bool(partial), key, key_of(text), described)
 
 
 def checked_id(value: object, name: str) -> Id:
@@ -157,16 +157,16 @@ def checked_id(value: object, name: str) -> Id:
     raise DataError(f"{name}: {expected}, got {brief(value)}; give the id as it came")
 
 
-def number(value: object, low: float, high: float, name: str, advice: str) -> float:
-    """A real number or a bool within [low, high]."""
+def number(value: object, low: float, high: float, name: str, advice: str, room: float = 0.0) -> float:
+    """A real number or a bool within [low, high]; one that is outside by at most `room` is the end of the range."""
     given: Any = value
     try:
         found = float(given) if isinstance(given, Real | np.bool_) else math.nan
     except Exception:  # whole numbers no float can hold, numbers that are none
         found = math.nan
-    if not low <= found <= high:
+    if not low - room <= found <= high + room:
         raise DataError(f"{name}: expected a number from {low:g} to {high:g}, got {brief(value)}; {advice}")
-    return found + 0.0  # -0.0 is 0.0
+    return min(max(found, low), high) + 0.0  # -0.0 is 0.0
 
 
 def _values(items: object, slots: Slots, config: FeedbackConfig) -> dict[int, float]:
@@ -211,7 +211,8 @@ def _slate(given: object, size: int, config: FeedbackConfig, worth: SlateValue) 
     if given is None:
         return None
     low, high = worth.bounds(size, config.low, config.high)
-    return number(given, low, high, f"slate (what it is worth by {worth.name})", "leave it out to have it computed")
+    name, advice = f"slate (what it is worth by {worth.name})", "leave it out to have it computed"
+    return number(given, low, high, name, advice, room=ROUNDING * (high - low))
 
 
 def not_shown(item: str) -> DataError:

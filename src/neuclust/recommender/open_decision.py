@@ -46,7 +46,7 @@ class Decision:
 def moment(now: object) -> float:
     """A time in seconds: finite."""
     given: Any = now
-    if isinstance(now, bool) or not isinstance(now, Real) or not -LARGEST <= now <= LARGEST:
+    if isinstance(now, bool) or not isinstance(now, Real) or not -LARGEST <= given <= LARGEST:
         raise DataError(f"clock: expected seconds as a finite number, got {brief(now)}; use a clock such as time.time")
     return float(given)
 
@@ -63,8 +63,8 @@ class Learned:
         return bool(np.isnan(self.rewards).all()) and math.isnan(self.slate_reward)
 
     def equals(self, other: "Learned") -> bool:
-        slates = np.array([self.slate_reward, other.slate_reward])
-        same = np.array_equal(slates[:1], slates[1:], equal_nan=True)
+        slates = self.slate_reward, other.slate_reward
+        same = slates[0] == slates[1] or all(map(math.isnan, slates))
         return same and np.array_equal(self.rewards, other.rewards, equal_nan=True)
 
 
@@ -78,10 +78,10 @@ class Said:
 
     def settled(self, rest: float) -> Values:
         """Values (k,): what was said, `rest` for other items that were shown, NaN for those that were not."""
-        values = np.array(self.values, dtype=np.float64)
-        values[np.isnan(values)] = rest
-        values[[not shown for shown in self.seen]] = math.nan
-        return values
+        said = [rest if math.isnan(value) else value for value in self.values]
+        if self.shown is not None:
+            said = [value if slot in self.shown else math.nan for slot, value in enumerate(said)]
+        return np.array(said, dtype=np.float64)
 
     @property
     def seen(self) -> tuple[bool, ...]:

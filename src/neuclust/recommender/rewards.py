@@ -21,13 +21,15 @@ from neuclust.errors import ConfigError, DataError, StateError
 Values = npt.NDArray[np.float64]
 SlateFunction = Callable[[list[float]], float]
 
+ROUNDING = 1e-9  # of the range, by which a sum may leave it
 FUNCTION = "function"  # the name under which any function is saved
 _THRESHOLD = re.compile(r"threshold:([01]?\.?[0-9]{1,12})")
 
 
 def scaled(values: Values, low: float, high: float) -> Values:
     """(values − low) / (high − low), within [0, 1]; NaN stays."""
-    return np.clip((values - low) / (high - low), 0.0, 1.0)
+    share: Values = (values - low) / (high - low)
+    return np.minimum(np.maximum(share, 0.0), 1.0)
 
 
 def nothing(low: float, high: float) -> float:
@@ -65,7 +67,7 @@ class Total:
     needs_function: ClassVar[bool] = False
 
     def value(self, values: Values, low: float = 0.0, high: float = 1.0) -> float:
-        return float(scaled(values, low, high).mean()) if len(values) else math.nan
+        return float(scaled(values, low, high).sum()) / len(values) if len(values) else math.nan
 
     def bounds(self, size: int, low: float, high: float) -> tuple[float, float]:
         return size * low, size * high

@@ -177,11 +177,8 @@ class Closings:
         ring._by_message = array_of(found["by_message"], "closed by message", (capacity,), np.int8)
         ring._own = array_of(found["own"], "closing values", (capacity,), np.int64)
         used = ring._shown != NO_SLOT
-        if (
-            np.isinf(ring._values).any()
-            or np.isinf(ring._slate).any()
-            or np.isin(ring._shown, (NOT_SHOWN, SHOWN, NO_SLOT), invert=True).any()
-        ):
+        infinite = np.isinf(ring._values).any() or np.isinf(ring._slate).any()
+        if infinite or np.isin(ring._shown, (NOT_SHOWN, SHOWN, NO_SLOT), invert=True).any():
             raise StateError("closed decisions: expected finite values and marks of slots, got others; is it damaged?")
         if (used[:, 1:] & ~used[:, :-1]).any():
             raise StateError("closed decisions: expected slots from the first on, got gaps; is the save damaged?")
