@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import date, datetime
 from typing import Any
 
-from neuclust.configuration import Range, checked
+from neuclust.configuration import checked
 from neuclust.errors import ConfigError, NeuclustError, StateError, one_of
 from neuclust.recommender.values import LARGEST, Value, text_of
 
@@ -16,8 +16,6 @@ MOST_ENTRIES = 4_096  # of a vector
 UNIQUE = 32  # distinct strings beyond which a column of mostly unique ones is not learned from
 LONGEST_TEXT = 10_000  # characters of a level or tag
 MOST_UNREADABLE = 8  # distinct texts in a column of dates that count as missing
-
-_LEVELS: Range = (1, MOST_LEVELS)
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,13 @@ class Boolean:
 
 
 @dataclass(frozen=True)
-@checked(levels=_LEVELS)
 class Category:
-    """One of several levels, compared by their text; the most frequent `levels` get a column each."""
+    """One of several levels, compared by their text; the most frequent `levels`, or those listed, get a column each."""
 
-    levels: int = LEVELS
+    levels: int | Sequence[str] = LEVELS
+
+    def __post_init__(self) -> None:
+        _check_levels(self)
 
 
 @dataclass(frozen=True)
@@ -61,14 +61,14 @@ class Date:
 
 
 @dataclass(frozen=True)
-@checked(levels=_LEVELS)
 class Tags:
-    """A list of tags, or text that `separator` splits into them; the most frequent `levels` get a column each."""
+    """A list of tags, or text that `separator` splits into them; `levels` as in a category."""
 
-    levels: int = LEVELS
+    levels: int | Sequence[str] = LEVELS
     separator: str | None = None
 
     def __post_init__(self) -> None:
+        _check_levels(self)
         _check_separator(self)
 
 
@@ -109,8 +109,23 @@ KINDS: dict[str, type[Any]] = {
 WORDS = tuple(word for word in KINDS if word != "transformer")
 
 
+def _check_levels(kind: Category | Tags) -> None:
+    """A number of levels, or the levels themselves as distinct texts."""
+    levels, name = kind.levels, type(kind).__name__
+    if isinstance(levels, int) and not isinstance(levels, bool) and 1 <= levels <= MOST_LEVELS:
+        return
+    texts = tuple(levels) if isinstance(levels, list | tuple) else ()
+    if not all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts) or len(set(texts)) < len(texts):
+        raise ConfigError(f"{name}.levels: expected distinct texts, got {levels!r:.100}")
+    if not 1 <= len(texts) <= MOST_LEVELS:
+        raise ConfigError(
+            f"{name}.levels: expected 1 to {MOST_LEVELS}, or as many texts in a list, got {levels!r:.100}"
+        )
+    object.__setattr__(kind, "levels", texts)
+
+
 def _check_separator(kind: Tags | Vector) -> None:
-    if kind.separator is not None and not 0 < len(kind.separator) <= 10:
+    if kind.separator is not None and not (isinstance(kind.separator, str) and 0 < len(kind.separator) <= 10):
         name = type(kind).__name__
         raise ConfigError(f"{name}.separator: expected 1 to 10 characters, got {kind.separator!r:.100}")
 
@@ -167,7 +182,7 @@ def kind_from_json(saved: Any) -> Kind:
 # --- inferred kinds -------------------------------------------------------------------------------------------
 
 
-def infer(name: str, values: Sequence[Value], ids: bool = False, levels: int = LEVELS) -> tuple[Kind, str]:
+def infer(values: Sequence[Value], ids: bool = False, levels: int = LEVELS) -> tuple[Kind, str]:
     """The kind of a column by its values, and why; `ids`: the column names the rows and is not learned from.
 
     One value alone tells its type only, as in the first request that brings a context column.
