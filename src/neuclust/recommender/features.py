@@ -14,7 +14,7 @@ WIDTH, LEAST_WIDE, MOST_WIDE = 128, 2, 100_000
 TABLES = ("items", "users", "context")
 PARTS = ("columns", *TABLES)
 
-Declared = Mapping[str, Kind | str | Any] | None  # any: a scikit-learn transformer
+Declared = Mapping[str, Any] | None  # name -> a kind, a word for one, or a scikit-learn transformer
 Names = Sequence[Sequence[str]] | None
 
 
@@ -56,9 +56,10 @@ class Features:
         """
         if table not in TABLES:
             raise ConfigError(f"expected one of {', '.join(TABLES)}, got {table!r:.100}", field="table")
-        here, own = set(names or ()), getattr(self, table)
-        kinds: dict[str, Kind] = {name: kind for name, kind in (self.columns or {}).items() if name in here}
-        return kinds | own
+        here = set(names or ())
+        shared: dict[str, Kind] = {name: kind for name, kind in dict(self.columns or {}).items() if name in here}
+        own: dict[str, Kind] = getattr(self, table)
+        return shared | own
 
     def check(self, items: Iterable[str], users: Iterable[str]) -> None:
         """Refuse names that no table has; of context, the declared names are known, and "context." allows any."""

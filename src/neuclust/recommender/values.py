@@ -50,7 +50,9 @@ def plain(value: Any) -> Value:
         return _number(value)
     if kind is str:
         return _text(value)
-    return _converted(value)
+    if kind is list or kind is tuple:
+        return _sequence(list(value), ordered=True)
+    return _day(value) if kind is date else _converted(value)
 
 
 def _number(value: float) -> Value:
@@ -126,6 +128,8 @@ def _real(value: Any) -> Value:
 
 def _day(value: date) -> date:
     """The same date or datetime as the standard library's own, in UTC where it has a time zone."""
+    if type(value) is date:
+        return value
     if not isinstance(value, datetime):
         return date(value.year, value.month, value.day)
     v = value
@@ -153,7 +157,7 @@ def _sequence(entries: list[Any], ordered: bool) -> Value:
     if len(entries) > LONGEST:
         raise NotPlain(f"expected at most {LONGEST} entries in a list, got {len(entries)}; shorten it")
     kinds = set(map(type, entries))
-    if ordered and kinds == {float} and np.abs(entries).max() <= LARGEST:  # embeddings: many, and quick
+    if ordered and kinds == {float} and _moderate(entries):  # embeddings: many
         return tuple(entries)
     if kinds == {str}:
         tags = [_text(entry) for entry in entries]
@@ -168,6 +172,11 @@ def _sequence(entries: list[Any], ordered: bool) -> Value:
         return tuple(float(entry) for entry in values if isinstance(entry, int | float))
     tags = [text_of(entry) for entry in values if entry is not None]
     return tuple(tags if ordered else sorted(tags))
+
+
+def _moderate(numbers: list[float]) -> bool:
+    """Whether all are finite and within `LARGEST`; the sum shows NaN, which comparisons may not."""
+    return math.isfinite(sum(numbers)) and min(numbers) >= -LARGEST and max(numbers) <= LARGEST
 
 
 def text_of(value: Value) -> str:

@@ -91,11 +91,14 @@ def refusal(name: str, expected: str, value: object, row: int | None = None) -> 
 
 
 def encode_rows(encoder: Encoder, values: Sequence[Value]) -> Matrix:
-    """`write` for each of n values, whose rows are named where one is refused."""
-    out = np.zeros((len(values), encoder.width))
-    for row, value in enumerate(values):
-        encoder.write(value, out[row], row)
-    return out
+    """`write` for each distinct one of n values; where one is refused its first row is named."""
+    places: dict[Value, int] = {}
+    codes = [places.setdefault(value, len(places)) for value in values]
+    first = dict(zip(reversed(codes), range(len(codes) - 1, -1, -1), strict=True))
+    distinct = np.zeros((len(places), encoder.width))
+    for value, place in places.items():
+        encoder.write(value, distinct[place], first[place])
+    return distinct[codes] if codes else distinct
 
 
 def label(name: str, level: str) -> str:

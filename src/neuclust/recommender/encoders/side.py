@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.columns import LEVELS, Ignore, Kind, infer
+from neuclust.recommender.columns import LEVELS, Ignore, Kind, infer, word_of
 from neuclust.recommender.encoders.encoder import Encoder, Matrix, saved_entry
 from neuclust.recommender.encoders.feature_table import FeatureRow
 from neuclust.recommender.encoders.fitting import RESERVE, encoder_from_json, fit_encoder

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.columns import MOST_ENTRIES, Vector
-from neuclust.recommender.encoders.encoder import Fixed, Matrix, described, encode_rows, refusal, saved_entry
+from neuclust.recommender.encoders.encoder import Fixed, Matrix, described, refusal, saved_entry
 from neuclust.recommender.values import LARGEST, Value
 
 CLIP = 10.0  # of an entry, in root mean squared lengths of the fitted vectors
@@ -26,14 +26,15 @@ class VectorEncoder(Fixed):
     def fit(cls, name: str, kind: Vector, values: Sequence[Value]) -> "VectorEncoder":
         rows = [row for row, value in enumerate(values) if value is not None]
         width = kind.dim if kind.dim is not None else _first_length(values, rows, name, kind)
-        vectors = np.zeros((len(rows), width))
-        for at, row in enumerate(rows):
-            _fill(vectors[at], values[row], name, kind, row)
+        vectors = _matrix(values, rows, width, name, kind)
         length = math.sqrt(float(np.square(vectors).sum(1).mean())) if rows else 0.0
         return cls(name, kind, width, length or 1.0)
 
     def encode(self, values: Sequence[Value]) -> Matrix:
-        return encode_rows(self, values)
+        rows = [row for row, value in enumerate(values) if value is not None]
+        out = np.zeros((len(values), self.width))
+        out[rows] = np.clip(_matrix(values, rows, self.width, self.name, self.kind) / self.length, -CLIP, CLIP)
+        return out
 
     def write(self, value: Value, out: Matrix, row: int | None = None) -> None:
         if value is not None:
@@ -78,6 +79,18 @@ def _numbers(value: Value, name: str, kind: Vector, row: int | None) -> tuple[An
         return tuple(float(part) for part in value.strip(" []()").split(kind.separator))
     except ValueError:
         raise refusal(name, f"numbers between {kind.separator!r}", value, row) from None
+
+
+def _matrix(values: Sequence[Value], rows: Sequence[int], width: int, name: str, kind: Vector) -> Matrix:
+    """The vectors in these rows, (len(rows), width)."""
+    found = [_numbers(values[row], name, kind, row) for row in rows]
+    if all(len(numbers) == width for numbers in found):
+        out = np.array(found, dtype=np.float64).reshape(-1, width)
+        if bool((np.abs(out) <= LARGEST).all()):
+            return out
+    for row in rows:
+        _fill(np.zeros(width), values[row], name, kind, row)
+    raise DataError(f"column {name!r:.100}: expected vectors of {width} finite numbers")
 
 
 def _fill(out: Matrix, value: Value, name: str, kind: Vector, row: int | None) -> None:
