@@ -10,7 +10,7 @@ import numpy as np
 
 from neuclust.errors import DataError, close_names
 from neuclust.recommender.csv_tables import read_csv
-from neuclust.recommender.values import Id, Value, check_name, plain_column, plain_id
+from neuclust.recommender.values import Id, Value, check_name, plain_column, plain_id, shown
 
 MOST_CELLS = 100_000_000  # of one table; an iterator without an end stops here
 MOST_COLUMNS = 10_000
@@ -58,9 +58,8 @@ def _columns(source: Any, name: str) -> tuple[Columns, int]:
         return _from_file(Path(source), name)
     if library == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source, name)
-    if library == "polars" and hasattr(source, "columns"):
-        frame = source.collect() if hasattr(source, "collect") else source
-        return {column: frame[column].to_list() for column in frame.columns}, len(frame)
+    if library == "polars" and (hasattr(source, "collect") or hasattr(source, "columns")):
+        return _from_polars(source, name)
     if library == "pyarrow" and (hasattr(source, "column_names") or hasattr(source, "read_all")):
         return _from_arrow(source.read_all() if hasattr(source, "read_all") else source, name)
     if isinstance(source, Mapping):
@@ -83,6 +82,14 @@ def _from_pandas(frame: Any, name: str) -> tuple[Columns, int]:
     return columns | {column: frame[column].tolist() for column in frame.columns}, len(frame)
 
 
+def _from_polars(source: Any, name: str) -> tuple[Columns, int]:
+    try:
+        frame = source.collect() if hasattr(source, "collect") else source
+    except Exception as error:  # a lazy frame has not been computed before: its files, names and types may be wrong
+        raise DataError(f"{name}: expected a lazy frame that can be collected ({error!s:.200})") from None
+    return {column: frame[column].to_list() for column in frame.columns}, len(frame)
+
+
 def _from_arrow(table: Any, name: str) -> tuple[Columns, int]:
     names = list(table.column_names if hasattr(table, "column_names") else table.schema.names)
     _check_once(names, name)
@@ -92,7 +99,7 @@ def _from_arrow(table: Any, name: str) -> tuple[Columns, int]:
 def _check_once(names: list[Any], name: str) -> None:
     twice = [column for column, times in Counter(names).items() if times > 1]
     if twice:
-        raise DataError(f"{name}: expected every column name once, got {twice[0]!r:.100} twice; rename one of them")
+        raise DataError(f"{name}: expected every column name once, got {shown(twice[0])} twice; rename one of them")
 
 
 def _from_columns(source: Mapping[Any, Any], name: str) -> tuple[Columns, int]:
@@ -102,7 +109,7 @@ def _from_columns(source: Mapping[Any, Any], name: str) -> tuple[Columns, int]:
     if len(set(lengths.values())) > 1:
         first, *others = lengths
         odd = next(column for column in others if lengths[column] != lengths[first])
-        got = f"got {lengths[first]} in {first!r:.100} and {lengths[odd]} in {odd!r:.100}"
+        got = f"got {lengths[first]} in {shown(first)} and {lengths[odd]} in {shown(odd)}"
         raise DataError(f"{name}: expected columns of one length, {got}")
     return columns, next(iter(lengths.values()), 0)
 
@@ -117,7 +124,7 @@ def _listed(values: Any, name: str, column: Any) -> list[Any]:
             return found
     if isinstance(values, list | tuple | Iterator | range):
         return list(values)
-    got = f"got a {type(values).__name__:.100} in {column!r:.100}"
+    got = f"got a {type(values).__name__:.100} in {shown(column)}"
     raise DataError(f"{name}: expected a list of values for every column, {got}; give rows as a list of dictionaries")
 
 
@@ -160,10 +167,10 @@ def _from_parquet(path: Path, name: str) -> tuple[Columns, int]:
             f"{name}: Parquet files are read by polars, which is not installed; pip install polars"
         ) from None
     try:
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(path, glob=False)
     except Exception as error:  # Polars has many ways to say that a file is none
         raise DataError(f"{name}: expected a Parquet file, got {str(path)!r:.200} ({error!s:.200})") from None
-    return {column: frame[column].to_list() for column in frame.columns}, len(frame)
+    return _from_polars(frame, name)
 
 
 def closest(name: str, known: Iterable[str]) -> str:
@@ -179,8 +186,10 @@ def closest(name: str, known: Iterable[str]) -> str:
 def ids_of(table: Table, column: str, name: str) -> list[Id]:
     """The ids in a column, each a str or int, every one once; 17.0, which pandas makes of 17, becomes 17."""
     if not isinstance(column, str) or column not in table.columns:
-        wanted = f"expected the column {column!r:.100} with the ids"
-        raise DataError(f"{name}: {wanted}, and there is none; {closest(str(column), table.columns)}")
+        wanted = f"expected the column {shown(column)} with the ids"
+        raise DataError(
+            f"{name}: {wanted}, and there is none; {closest(column if isinstance(column, str) else '', table.columns)}"
+        )
     ids = [_id(value, name, column, row) for row, value in enumerate(table.columns[column])]
     if len(set(ids)) < len(ids):
         seen: set[Id] = set()

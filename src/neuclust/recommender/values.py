@@ -93,6 +93,8 @@ def _converted(value: Any) -> Value:
         return _real(value)
     if isinstance(value, uuid.UUID) or name in _AS_TEXT:
         return _text(str(value))
+    if getattr(value, "ndim", None) == 0 and callable(getattr(value, "item", None)):  # an array of one number
+        return plain(value.item())
     entries = _entries(value)
     if entries is None:
         raise NotPlain(f"{WANTED}, got a {name:.100}" + (f"; {_ADVICE[name]}" if name in _ADVICE else ""))
@@ -148,7 +150,7 @@ def _entries(value: Any) -> list[Any] | None:
         listed = getattr(value, method, None)
         if callable(listed) and not isinstance(value, type):
             found = listed()
-            return found if isinstance(found, list) else [found]
+            return found if isinstance(found, list) else None
     return None
 
 
@@ -216,6 +218,14 @@ def plain_row(row: Any, table: str) -> dict[str, Value]:
     return found
 
 
+def shown(value: object) -> str:
+    """A value in a sentence, at most 100 characters; its type where it cannot be written."""
+    try:
+        return f"{value!r:.100}"
+    except Exception:  # whole numbers of more than 4,300 digits, and whatever the object of a user raises
+        return f"a {type(value).__name__:.100}"
+
+
 def check_name(name: Any, table: str) -> None:
     """Refuse what is no name of a column."""
     if isinstance(name, str) and 0 < len(name) <= LONGEST_ID:
@@ -225,7 +235,7 @@ def check_name(name: Any, table: str) -> None:
             raise DataError(f"{table}: expected column names that UTF-8 can write, got {name!a:.100}") from None
         return
     wanted = f"text of 1 to {LONGEST_ID} characters as the name of a column"
-    raise DataError(f"{table}: expected {wanted}, got {name!r:.100}; rename the column")
+    raise DataError(f"{table}: expected {wanted}, got {shown(name)}; rename the column")
 
 
 def plain_id(value: Any, where: str) -> Id:
