@@ -7,7 +7,7 @@ import importlib
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -58,7 +58,7 @@ def columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-SOURCES = {
+SOURCES: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pd.DataFrame(ROWS),
     "polars": lambda: pl.DataFrame(ROWS),
     "lazy": lambda: pl.LazyFrame(ROWS),

@@ -84,10 +84,10 @@ def described(encoder: Encoder) -> dict[str, Any]:
     return {"name": encoder.name, "kind": kind_to_json(encoder.kind)}
 
 
-def refusal(name: str, expected: str, value: object, row: int | None = None) -> DataError:
+def refusal(name: str, expected: str, value: object, row: int | None = None, advice: str = "") -> DataError:
     """The error for a value of another type than its column's."""
     where = "" if row is None else f", row {row}"
-    return DataError(f"column {name!r:.100}{where}: expected {expected}, got {value!r:.100}")
+    return DataError(f"column {name!r:.100}{where}: expected {expected}, got {value!r:.100}{advice and '; ' + advice}")
 
 
 def encode_rows(encoder: Encoder, values: Sequence[Value]) -> Matrix:

@@ -38,6 +38,11 @@ def most_of(kind: Category | Tags) -> int:
     return kind.levels if isinstance(kind.levels, int) else len(kind.levels)
 
 
+def others(name: str, levels: Sequence[str]) -> str:
+    """The label of the column for all other levels."""
+    return f"{name}=(other)" if "other" in levels else f"{name}=other"
+
+
 class CategoryEncoder:
     """One-hot of the levels, then `other` for rarer and unseen ones, then `missing` if some were at the fit.
 
@@ -68,7 +73,7 @@ class CategoryEncoder:
     def labels(self) -> tuple[str, ...]:
         named = [label(self.name, level) for level in self._position]
         free = [f"{self.name}={FREE} {place + 1}" for place in range(len(named), self.slots)]
-        return (*named, *free, f"{self.name}=other", *[f"{self.name} missing"] * self.missing)
+        return (*named, *free, others(self.name, self.levels), *[f"{self.name} missing"] * self.missing)
 
     @property
     def settled(self) -> bool:
@@ -119,7 +124,7 @@ def _level(value: Value, name: str, row: int | None) -> str | None:
     if value is None:
         return None
     if isinstance(value, tuple):
-        raise refusal(name, "one value, not a list; declare the column tags or a vector", value, row)
+        raise refusal(name, "one value", value, row, "declare the column tags or a vector")
     return _short(text_of(value), name, row)
 
 
@@ -136,7 +141,7 @@ class TagsEncoder(Fixed):
 
     def __init__(self, name: str, kind: Tags, levels: tuple[str, ...]) -> None:
         self.name, self.kind, self.levels = name, kind, levels
-        self.labels = (*(label(name, level) for level in levels), f"{name}=other")
+        self.labels = (*(label(name, level) for level in levels), others(name, levels))
         self.width = len(self.labels)
         self._position = {level: position for position, level in enumerate(levels)}
 
@@ -177,6 +182,5 @@ def tags_of(value: Value, name: str, kind: Tags, row: int | None = None) -> tupl
         parts = [part.strip() for part in value.split(kind.separator)]
         value = tuple(part for part in parts if part)
     if not isinstance(value, tuple):
-        wanted = "a list of tags; text needs a separator, as in Tags(separator='|')"
-        raise refusal(name, wanted, value, row)
+        raise refusal(name, "a list of tags", value, row, "text needs a separator, as in Tags(separator='|')")
     return tuple(dict.fromkeys(_short(text_of(tag), name, row) for tag in value))

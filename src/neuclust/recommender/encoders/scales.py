@@ -115,8 +115,8 @@ def number_of(value: Value, name: str, row: int | None = None) -> float | None:
         return None
     if isinstance(value, int | float) and -LARGEST <= value <= LARGEST:
         return float(value)
-    advice = "; declare the column a category if it holds text" if isinstance(value, str) else ""
-    raise refusal(name, "a number" + advice, value, row)
+    advice = "declare the column a category if it holds text" if isinstance(value, str) else ""
+    raise refusal(name, "a number", value, row, advice)
 
 
 def numbers_of(values: Sequence[Value], name: str) -> Matrix:

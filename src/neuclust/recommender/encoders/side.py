@@ -85,14 +85,13 @@ class Side:
         return out, frozenset(row.keys() - self.reasons.keys())
 
     def observe(self, row: Mapping[str, Any]) -> None:
-        """Let running scales and free levels see one row; a value of a wrong type is refused before any is seen."""
+        """Let running scales and free levels see one row; a row with a value of a wrong type is refused unseen."""
         waiting = [encoder for encoder in self.encoders if not encoder.settled]
-        with _Of(self.name):
-            seen = [(encoder, _plain(row[encoder.name], encoder.name)) for encoder in waiting if encoder.name in row]
-            for encoder, value in seen:
-                encoder.write(value, np.zeros(encoder.width))
-        for encoder, value in seen:
-            encoder.observe([value])
+        if not waiting:
+            return
+        self.encode_row(row)  # refuses
+        for encoder in waiting:
+            encoder.observe([_plain(row.get(encoder.name), encoder.name)])
 
     def extended(self, name: str, encoder: Encoder | None, reason: str) -> "Side":
         """With one more column of request context; without an encoder it is ignored."""
@@ -132,8 +131,9 @@ class Side:
         if not all(isinstance(pair, list) and [type(part) for part in pair] == [str, str] for pair in pairs):
             raise StateError(f"saved features: expected a reason for each column, got {pairs!r:.100}")
         made = cls(name, encoders, dict(pairs), frozenset(map(str, context)))
-        if not set(made.names) <= made.reasons.keys() or len(made.slices) != len(encoders):
-            raise StateError(f"saved features: expected every column once, got {list(made.names)!r:.100}")
+        named = {*made.names, *made.context}
+        if not named <= made.reasons.keys() or len(made.slices) != len(encoders) or len(made.reasons) != len(pairs):
+            raise StateError(f"saved features: expected every column once, got {sorted(named)!r:.100}")
         return made
 
 

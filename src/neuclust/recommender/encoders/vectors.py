@@ -73,8 +73,8 @@ def _numbers(value: Value, name: str, kind: Vector, row: int | None) -> tuple[An
     if isinstance(value, tuple) and not any(isinstance(entry, str) for entry in value[:1]):
         return value
     if not isinstance(value, str) or kind.separator is None:
-        wanted = "a vector, a list of numbers; text needs a separator, as in Vector(separator='|')"
-        raise refusal(name, wanted, value, row)
+        advice = "text needs a separator, as in Vector(separator='|')"
+        raise refusal(name, "a vector, a list of numbers", value, row, advice)
     try:
         return tuple(float(part) for part in value.strip(" []()").split(kind.separator))
     except ValueError:
