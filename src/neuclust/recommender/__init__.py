@@ -1,0 +1,1 @@
+"""The front door: tables, ids and clicks in, slates out."""
