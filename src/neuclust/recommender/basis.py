@@ -82,7 +82,7 @@ class Basis:
     @classmethod
     def from_state(cls, json: object, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """What `to_json` and `arrays` gave, checked."""
-        labels = read_labels(json)
+        labels = read_texts(json, "labels")
         centre, projection = (_floats(arrays, name, ndim) for name, ndim in (("centre", 1), ("projection", 2)))
         products = whole_array(arrays, "products", 2)
         d, p = projection.shape
@@ -92,20 +92,6 @@ class Basis:
         if products.size and not (products.min() >= 0 and products.max() <= d):
             raise StateError(f"saved features: expected products of columns 0 to {d}, got {products.max()}")
         return cls(labels, centre, projection, products)
-
-
-def make_basis(columns: Columns, projection: "Projection | None" = None, products: Sequence[Sequence[int]] = (),
-               side: str = "items") -> Basis:  # fmt: skip
-    """The basis of one side; `products` are tuples of positions in the encoded row (0 to d − 1), two or more each."""
-    order = max((len(product) for product in products), default=0)
-    filled = [[at + 1 for at in product] + [CONSTANT] * (order - len(product)) for product in products]
-    found = projection or no_projection(columns.width)
-    p = found.vectors.shape[1]
-    labels = ["constant", *columns.labels]
-    labels += [f"{side} {at + 1} of {p} (projection)" for at in range(p)]
-    labels += [" x ".join(columns.labels[at] for at in product) for product in products]
-    index = np.array(filled, dtype=np.int64).reshape(len(filled), order)
-    return Basis(tuple(labels), found.centre, found.vectors, index)
 
 
 @dataclass(frozen=True)
@@ -118,6 +104,18 @@ class Projection:
 
     def leading(self, count: int) -> "Projection":
         return Projection(self.centre, self.vectors[:, :count], self.variances[:count])
+
+
+def make_basis(columns: Columns, projection: Projection, products: Sequence[Sequence[int]], side: str) -> Basis:
+    """The basis of one side; `products` are tuples of two or more positions in the encoded row (0 to d − 1)."""
+    order = max((len(product) for product in products), default=0)
+    filled = [[at + 1 for at in product] + [CONSTANT] * (order - len(product)) for product in products]
+    p = projection.vectors.shape[1]
+    labels = ["constant", *columns.labels]
+    labels += [f"{side} {at + 1} of {p} (projection)" for at in range(p)]
+    labels += [" x ".join(columns.labels[at] for at in product) for product in products]
+    index = np.array(filled, dtype=np.int64).reshape(len(filled), order)
+    return Basis(tuple(labels), projection.centre, projection.vectors, index)
 
 
 def no_projection(dim: int) -> Projection:
@@ -139,10 +137,11 @@ def principal(rows: Matrix) -> Projection:
     return Projection(centre, vectors * np.sign(largest), variances)
 
 
-def read_labels(json: object) -> tuple[str, ...]:
-    found = json.get("labels") if isinstance(json, dict) else None
-    if not isinstance(found, list) or not found or not all(isinstance(label, str) for label in found):
-        raise StateError(f"saved features: expected a list of labels, got {found!r:.100}; was it saved so?")
+def read_texts(json: object, name: str) -> tuple[str, ...]:
+    """A list of texts of a saved state."""
+    found = json.get(name) if isinstance(json, dict) else None
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise StateError(f"saved features: expected {name} as a list of texts, got {found!r:.100}; was it saved so?")
     return tuple(found)
 
 

@@ -17,23 +17,12 @@ PLAIN_IDS = frozenset({str, int})
 class Catalogue:
     """Items by id. Each id has an int64 code that is never used for another, not even after the item was removed."""
 
-    def __init__(self, dim: int) -> None:
-        self._start(Rows(dim), np.zeros(0, dtype=bool))
-
-    def _start(self, rows: Rows, alive: NDArray[np.bool_]) -> None:
-        self._rows, self._alive = rows, alive  # alive: (N,) by code
+    def __init__(self, dim: int, rows: Rows | None = None, alive: NDArray[np.bool_] | None = None) -> None:
+        self.dim = dim  # d, columns of an encoded row
+        self.rows = Rows(dim) if rows is None else rows
+        self._alive = np.zeros(len(self.rows), dtype=bool) if alive is None else alive  # (N,) by code
         self._all: Codes | None = None
         self._groups: dict[str, Codes] = {}
-
-    @property
-    def dim(self) -> int:
-        """d, columns of an encoded row."""
-        return self._rows.dim
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the raw columns."""
-        return tuple(self._rows.columns)
 
     def __len__(self) -> int:
         return len(self.all_codes())
@@ -43,13 +32,13 @@ class Catalogue:
 
         `encoded` (n, d). An id that was removed comes back with its old code.
         """
-        known = len(self._rows)
-        codes = self._rows.put(ids, columns, encoded)
-        there = np.zeros(len(self._rows), dtype=bool)
+        known = len(self.rows)
+        codes = self.rows.put(ids, columns, encoded)
+        there = np.zeros(len(self.rows), dtype=bool)
         there[:known] = self._alive
         flags = there[codes].tolist()
         there[codes] = True
-        self._start(self._rows, there)
+        self._alive, self._all, self._groups = there, None, {}
         pairs = list(zip(ids, flags, strict=True))
         return Changes([each for each, was in pairs if not was], [each for each, was in pairs if was])
 
@@ -61,21 +50,21 @@ class Catalogue:
             others = f" and {len(ignored) - 1} more" if len(ignored) > 1 else ""
             expected = "ids of items that are there, every one once"
             raise DataError(f"remove_items: expected {expected}, got {shown(ignored[0])}{others}; nothing was removed")
-        self._rows.clear(codes)
+        self.rows.clear(codes)
         alive = self._alive.copy()
         alive[codes] = False
-        self._start(self._rows, alive)
+        self._alive, self._all, self._groups = alive, None, {}
         return wanted
 
     def ids(self) -> list[Id]:
         """Ids of the items that are there, in the order of their codes."""
-        return [self._rows.ids[code] for code in self.all_codes().tolist()]
+        return [self.rows.ids[code] for code in self.all_codes().tolist()]
 
     def id_of(self, code: int) -> Id:
         """The id of a code, also of an item that was removed."""
-        if not 0 <= code < len(self._rows):
-            raise DataError(f"items: expected a code from 0 to {len(self._rows) - 1}, got {code}")
-        return self._rows.ids[code]
+        if not 0 <= code < len(self.rows):
+            raise DataError(f"items: expected a code from 0 to {len(self.rows) - 1}, got {code}")
+        return self.rows.ids[code]
 
     def all_codes(self) -> Codes:
         """Codes of the items that are there, ascending, (n,); not to be changed."""
@@ -87,7 +76,7 @@ class Catalogue:
     def codes_of(self, ids: Iterable[Id]) -> tuple[Codes, list[Id]]:
         """Codes (m,) of the ids that are there, each at its first occurrence; and the other ids in the order given."""
         wanted = _listed(ids, "items")
-        get = self._rows.codes.get
+        get = self.rows.codes.get
         codes = np.fromiter([get(each, UNKNOWN) for each in wanted], np.int64, len(wanted))
         if len(self._alive) == 0:
             return codes[:0], wanted
@@ -102,31 +91,32 @@ class Catalogue:
 
     def profiles(self, codes: Codes) -> Matrix:
         """Encoded rows of codes (m,) -> (m, d)."""
-        return self._rows.buffer.take(codes, axis=0)
+        return self.rows.buffer.take(codes, axis=0)
 
     def raw(self, code: int) -> dict[str, Any]:
         """The values of one item as they were given."""
         self.id_of(code)
-        return self._rows.raw(code)
+        return self.rows.raw(code)
 
     def groups(self, column: str) -> Codes:
         """Group numbers by code (N,): items of equal text in this column share one, missing values have their own."""
         if column not in self._groups:
-            if column not in self._rows.columns:
-                raise DataError(f"column {column!r:.100}: {_unknown(column, self._rows.columns)}")
-            self._groups[column] = _numbered(column, self._rows.columns[column])
+            if column not in self.rows.columns:
+                raise DataError(f"column {column!r:.100}: {_unknown(column, self.rows.columns)}")
+            self._groups[column] = _numbered(column, self.rows.columns[column])
         return self._groups[column]
 
     def reencoded(self, encode: Encode) -> Self:
         """The same items under a new schema: `encode` turns raw columns of n items into rows (n, d')."""
-        return self._made(self._rows.reencoded(self.all_codes(), encode), self._alive.copy())
+        rows = self.rows.reencoded(self.all_codes(), encode)
+        return type(self)(rows.dim, rows, self._alive.copy())
 
     def copy(self) -> Self:
         """An independent copy, as cheap as copying lists of references and one matrix."""
-        return self._made(self._rows.copy(), self._alive.copy())
+        return type(self)(self.dim, self.rows.copy(), self._alive.copy())
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
-        state, arrays = rows_state(self._rows)
+        state, arrays = rows_state(self.rows)
         return state, {**arrays, "alive": self._alive.astype(np.uint8)}
 
     @classmethod
@@ -135,70 +125,55 @@ class Catalogue:
         alive = saved_array(arrays, "alive", np.uint8, (len(rows),), "items")
         if alive.size and alive.max() > 1:
             raise StateError(f"saved items: expected flags of 0 and 1, got {alive.max()}; was it saved so?")
-        return cls._made(rows, alive.astype(bool))
-
-    @classmethod
-    def _made(cls, rows: Rows, alive: NDArray[np.bool_]) -> Self:
-        new = cls(rows.dim)
-        new._start(rows, alive)
-        return new
+        return cls(rows.dim, rows, alive.astype(bool))
 
 
 class Users:
     """Users by id, encoded and raw; nobody is removed."""
 
     def __init__(self, dim: int, rows: Rows | None = None) -> None:
-        self._rows = Rows(dim) if rows is None else rows
-
-    @property
-    def dim(self) -> int:
-        """d_u, columns of an encoded row."""
-        return self._rows.dim
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the raw columns."""
-        return tuple(self._rows.columns)
+        self.dim = dim  # d_u, columns of an encoded row
+        self.rows = Rows(dim) if rows is None else rows
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.rows)
 
     def add(self, ids: Sequence[Id], columns: Mapping[str, Sequence[Any]], encoded: Matrix) -> Changes:
         """Add users, or replace the values of known ones; columns not given are missing in these rows."""
-        known = len(self._rows)
-        codes = self._rows.put(ids, columns, encoded).tolist()
+        known = len(self.rows)
+        codes = self.rows.put(ids, columns, encoded).tolist()
         pairs = list(zip(ids, codes, strict=True))
         return Changes([each for each, code in pairs if code >= known], [each for each, code in pairs if code < known])
 
     def row(self, user: Id) -> Matrix | None:
         """The encoded row (d_u,) of a user, a copy; None for one never seen."""
         code = self._code(user)
-        return None if code is None else self._rows.buffer[code].copy()
+        return None if code is None else self.rows.buffer[code].copy()
 
     def raw(self, user: Id) -> dict[str, Any] | None:
         """The values of a user as they were given; None for one never seen."""
         code = self._code(user)
-        return None if code is None else self._rows.raw(code)
+        return None if code is None else self.rows.raw(code)
 
     def ids(self) -> list[Id]:
         """Ids in the order in which they came."""
-        return list(self._rows.ids)
+        return list(self.rows.ids)
 
-    def rows(self) -> Matrix:
+    def encoded(self) -> Matrix:
         """All encoded rows, (M, d_u), a copy."""
-        return self._rows.buffer[: len(self._rows)].copy()
+        return self.rows.buffer[: len(self.rows)].copy()
 
     def reencoded(self, encode: Encode) -> Self:
         """The same users under a new schema: `encode` turns raw columns of M users into rows (M, d')."""
-        rows = self._rows.reencoded(np.arange(len(self._rows)), encode)
+        rows = self.rows.reencoded(np.arange(len(self.rows)), encode)
         return type(self)(rows.dim, rows)
 
     def copy(self) -> Self:
         """An independent copy, as cheap as copying lists of references and one matrix."""
-        return type(self)(self.dim, self._rows.copy())
+        return type(self)(self.dim, self.rows.copy())
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
-        return rows_state(self._rows)
+        return rows_state(self.rows)
 
     @classmethod
     def from_state(cls, state: object, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -207,7 +182,7 @@ class Users:
 
     def _code(self, user: Id) -> int | None:
         (wanted,) = _listed([user], "user")
-        return self._rows.codes.get(wanted)
+        return self.rows.codes.get(wanted)
 
 
 def _listed(ids: Iterable[Id], what: str) -> list[Id]:

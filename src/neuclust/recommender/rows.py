@@ -32,7 +32,7 @@ class Changes:
 
 @dataclass
 class Rows:
-    """Codes 0, 1, … in the order in which ids came; row c of the buffer and entry c of every column are those of code c."""
+    """Codes 0, 1, … in the order in which ids came; row c of the buffer and entry c of a column belong to code c."""
 
     dim: int
     ids: list[Id] = field(default_factory=list)  # by code
