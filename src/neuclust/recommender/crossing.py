@@ -109,8 +109,8 @@ class Stated:
 
     def _term(self, places: Sequence[int]) -> Term:
         pairs = list(zip(self.members, places, strict=True))
-        items = tuple(member.positions[at] for member, at in pairs if member.side == "items")
-        user = tuple(member.positions[at] for member, at in pairs if member.side == "user")
+        items = tuple(sorted(member.positions[at] for member, at in pairs if member.side == "items"))
+        user = tuple(sorted(member.positions[at] for member, at in pairs if member.side == "user"))
         return Term(items, user, " x ".join(member.labels[at] for member, at in pairs))
 
     def _shared(self) -> list[tuple[int, ...]]:

@@ -72,13 +72,13 @@ class Design:
 
     def rows(self, item_rows: Matrix, user_row: Matrix) -> Matrix:
         """Features of items (n, d_i) for one user (d_u,) -> (n, width)."""
-        features = self.items.read(item_rows).take(self.pairs[0], axis=1)
+        features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
         features *= self.user.read(user_row[None])[0].take(self.pairs[1])
         return features
 
     def rows_many(self, item_rows: Matrix, user_rows: Matrix, owner: Index) -> Matrix:
         """Row k has item_rows[k] of (m, d_i) and user_rows[owner[k]] of (r, d_u); (m, width)."""
-        features = self.items.read(item_rows).take(self.pairs[0], axis=1)
+        features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
         features *= self.user.read(user_rows).take(self.pairs[1], axis=1).take(owner, axis=0)
         return features
 
@@ -136,10 +136,10 @@ class _Functions:
 
 def _products(found: Sequence[Stated]) -> list[Term]:
     """The products of all that is stated, each once: a match may be part of a cross."""
-    unique: dict[tuple[object, object], Term] = {}
+    unique: dict[tuple[Function, Function], Term] = {}
     for each in found:
         for term in each.terms():
-            unique.setdefault((frozenset(term.items), frozenset(term.user)), term)
+            unique.setdefault((term.items, term.user), term)
     return list(unique.values())
 
 
