@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
@@ -56,13 +56,30 @@ class Rule:
     factor: float = 1.0
     user: bool = True  # whether the user's columns stand among the features by themselves
 
-    def rows(self, shop: Shop) -> tuple[int, Callable[[NDArray[np.int64], int], Matrix]]:
-        """The width, and the features of some items for a user."""
+    def features(self, shop: Shop) -> Features:
+        """The features of this rule in a shop."""
         sample = Sample.of(shop.items, shop.users, shop.items.rows, shop.users.rows)
         mains = [term for term in main_terms(sample, WIDTH) if self.user or term.user == ()]
         design = Design.of(sample, [*mains, *self.terms(shop, sample, WIDTH - len(mains))])
-        factors = np.where(np.arange(design.width) < len(mains), 1.0, self.factor)
-        return design.width, lambda items, user: design.rows(shop.items.rows[items], shop.users.rows[user]) * factors
+        return Features(shop, design, np.where(np.arange(design.width) < len(mains), 1.0, self.factor))
+
+
+@dataclass(frozen=True)
+class Features:
+    """A design and a factor on each of its columns."""
+
+    shop: Shop
+    design: Design
+    factors: Matrix  # (width,)
+
+    def rows(self, items: NDArray[np.int64], user: int) -> Matrix:
+        """(n, width) of some items for one user."""
+        return self.design.rows(self.shop.items.rows[items], self.shop.users.rows[user]) * self.factors
+
+    @property
+    def content(self) -> bytes:
+        """Equal for rules that make the same features of a shop."""
+        return self.design.pairs.tobytes() + self.factors.tobytes() + "".join(self.design.labels).encode()
 
 
 def true_terms(shop: Shop, sample: Sample, room: int) -> list[Term]:  # noqa: ARG001
@@ -99,6 +116,18 @@ def matched_then(shop: Shop, sample: Sample, room: int) -> list[Term]:
     return [*found, *principal_terms(sample, room - len(found))]
 
 
+def matched_apart(shop: Shop, sample: Sample, room: int) -> list[Term]:
+    """Columns alike are matched, all others are multiplied as far as there is room."""
+    pairs = [(user, item) for user in shop.users.names for item in shop.items.names if _alike(shop, user, item)]
+    found = [term for each in stated(Wish([], pairs), shop.items, shop.users) for term in each.terms()]
+    if not found:
+        return all_or_principal(shop, sample, room)
+    taken = {name for pair in pairs for name in pair}
+    rest = [(u, i) for u in shop.users.names for i in shop.items.names if not {u, i} & taken]
+    found += [term for each in stated(Wish(rest, []), shop.items, shop.users) for term in each.terms()]
+    return found
+
+
 def _alike(shop: Shop, user: str, item: str) -> bool:
     levels = shop.users.levels(user), shop.items.levels(item)
     if levels == (None, None):
@@ -119,6 +148,7 @@ RULES = {
     "principal, double": Rule(principal_alone(WIDTH), factor=2.0),
     "principal 32": Rule(principal_alone(32)),
     "matched": Rule(matched_then),
+    "matched apart": Rule(matched_apart),
     "matched, half": Rule(matched_then, factor=0.5),
 }
 
@@ -133,10 +163,9 @@ class Match:
     seed: int
 
 
-def play(match: Match, requests: int) -> Row:
+def play(match: Match, features: Features, requests: int) -> Row:
     """Expected clicks of the policy, of random slates and of the best ones."""
-    shop = make_shop(match.shop, match.seed)
-    width, features = RULES[match.rule].rows(shop)
+    shop, width = features.shop, features.design.width
     policy = build_policy(match.policy, dim=width, slate_size=SLATE, seed=match.seed)
     got = best = random = 0.0
     for t in range(1, requests + 1):
@@ -144,7 +173,7 @@ def play(match: Match, requests: int) -> Row:
         user = int(rng.integers(len(shop.users.rows)))
         items = np.sort(rng.choice(len(shop.items.rows), ELIGIBLE, replace=False))
         chances, coins = shop.chances[user, items], rng.random(ELIGIBLE)
-        asked = Round(t, torch.from_numpy(items), torch.from_numpy(features(items, user)), None, SLATE)
+        asked = Round(t, torch.from_numpy(items), torch.from_numpy(features.rows(items, user)), None, SLATE)
         slate = policy.select(asked)
         chosen = slate.positions.numpy()
         clicks = torch.from_numpy((coins < chances)[chosen].astype(np.float64))
@@ -189,17 +218,34 @@ def main(words: Sequence[str] | None = None) -> None:
     warnings.simplefilter("ignore", LearningWarning)
     policies, shops = options.policy or list(POLICIES), options.shop or list(SHOPS)
     rows = _kept(options.out)
-    held = {(*(row[key] for key in Match.__annotations__), row["requests"]) for row in rows}
-    for seed in range(options.seeds):  # seed by seed, so that an interrupted run has something of everything
-        for shop, policy, rule in product(shops, policies, options.rule or list(RULES)):
-            match = Match(shop, policy, rule, seed)
-            if (*asdict(match).values(), options.requests) not in held:
-                rows.append(play(match, options.requests))
-                if options.out is not None:
-                    with options.out.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
+    for seed, shop, policy in product(range(options.seeds), shops, policies):
+        matches = [Match(shop, policy, rule, seed) for rule in options.rule or RULES]
+        for row in _played(matches, rows, options.requests):
+            rows.append(row)
+            if options.out is not None:
+                with options.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
     for policy in policies:
         print(shares([row for row in rows if row["requests"] == options.requests], policy), end="\n\n")
+
+
+def _played(matches: Sequence[Match], rows: Sequence[Row], requests: int) -> Iterator[Row]:
+    """The rows that are not there yet; rules that make the same features of a shop are played once."""
+    held = {(*(row[key] for key in Match.__annotations__), row["requests"]): row for row in rows}
+    shop = make_shop(matches[0].shop, matches[0].seed)
+    found: dict[bytes, Row] = {}
+    todo = []
+    for match in matches:
+        features = RULES[match.rule].features(shop)
+        row = held.get((*asdict(match).values(), requests))
+        if row is None:
+            todo.append((match, features))
+        else:
+            found[features.content] = row
+    for match, features in todo:
+        if features.content not in found:
+            found[features.content] = play(match, features, requests)
+        yield {**found[features.content], "rule": match.rule}
 
 
 def _kept(file: Path | None) -> list[Row]:

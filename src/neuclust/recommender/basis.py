@@ -124,7 +124,7 @@ def no_projection(dim: int) -> Projection:
 
 def principal(rows: Matrix) -> Projection:
     """Right singular vectors of rows (N, d) less their mean, without those of no variance; signs by largest entry."""
-    if len(rows) < 2:
+    if len(rows) < 2 or not rows.shape[1]:
         return no_projection(rows.shape[1])
     centre = rows.mean(0)
     spread = rows - centre

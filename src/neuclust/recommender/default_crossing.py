@@ -1,6 +1,6 @@
 """Features where nothing is stated: item and user columns, and the products of the two that fit into the bound."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -39,13 +39,9 @@ class Sample:
 
 def main_terms(sample: Sample, width: int) -> list[Term]:
     """The constant, the item columns and the user columns; columns beyond their share of the width are projected."""
-    terms = [Term((), ())]
-    if sample.items.width <= width // ITEM_SHARE:
-        terms += [Term((at,), ()) for at in range(sample.items.width)]
-    else:
-        found = len(sample.item_directions.variances)
-        terms += [Term(at, ()) for at in range(min(found, width // ITEM_SHARE))]
-    return terms + [Term((), part) for part in _user_functions(sample, width)]
+    items = _functions(sample.items.width, sample.item_directions, (), width // ITEM_SHARE)
+    user = _functions(sample.user.width, sample.user_directions, sample.unseen, width // USER_SHARE)
+    return [Term((), ()), *(Term(part, ()) for part in items), *(Term((), part) for part in user)]
 
 
 def outer_terms(sample: Sample) -> list[Term]:
@@ -91,8 +87,9 @@ def assumed_variances(columns: Columns) -> Matrix:
     return variances
 
 
-def _user_functions(sample: Sample, width: int) -> Iterable[Function]:
-    if sample.user.width <= width // USER_SHARE:
-        return [(at,) for at in range(sample.user.width)]
-    found = min(len(sample.user_directions.variances), max(width // USER_SHARE - len(sample.unseen), 0))
-    return [*range(found), *((at,) for at in sample.unseen)]
+def _functions(dim: int, directions: Projection, unseen: Sequence[int], most: int) -> list[Function]:
+    """All entries where they are at most `most` or have no known directions, else directions and unseen entries."""
+    found = len(directions.variances)
+    if dim <= most or not found:
+        return [(at,) for at in range(dim)]
+    return [*range(min(found, max(most - len(unseen), 0))), *((at,) for at in unseen)]

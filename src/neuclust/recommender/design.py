@@ -45,16 +45,10 @@ class Design:
             raise ConfigError(f"expected 2 to {MOST:,} features, got {spec.width}", field="width")
         found = stated(spec, items, user)
         sample = Sample.of(items, user, item_rows, user_rows)
+        _check_width(sample, found, spec.width)
         if spec.cross is None and spec.match is None:
             return cls.of(sample, *default_terms(sample, spec.width))
-        terms = main_terms(sample, spec.width)
-        count = sum(each.count for each in found)
-        if len(terms) + count > spec.width:
-            names = ", ".join(each.name for each in found)
-            got = f"{len(terms)} columns and {count} products ({names:.200})"
-            enough = f"width={_enough(sample, count)} would do"
-            raise ConfigError(f"expected at most {spec.width} features, got {got}; {enough}", field="width")
-        return cls.of(sample, terms + _products(found), [_line(each) for each in found])
+        return cls.of(sample, main_terms(sample, spec.width) + _products(found), [_line(each) for each in found])
 
     @classmethod
     def of(cls, sample: Sample, terms: Sequence[Term], notes: Sequence[str] = ()) -> Self:
@@ -145,6 +139,20 @@ def _products(found: Sequence[Stated]) -> list[Term]:
 
 def _line(each: Stated) -> str:
     return f"{each.name}: {each.count} {'column' if each.count == 1 else 'columns'}"
+
+
+def _check_width(sample: Sample, found: Sequence[Stated], width: int) -> None:
+    """Refuse a bound that does not hold the main columns and what is stated."""
+    columns, products = len(main_terms(sample, width)), sum(each.count for each in found)
+    if columns + products > width:
+        got = f"{columns} columns" + (f" and {products} products ({_names(found)})" if found else "")
+        enough = f"width={_enough(sample, products)} would do"
+        raise ConfigError(f"expected at most {width} features, got {got}; {enough}", field="width")
+
+
+def _names(found: Sequence[Stated]) -> str:
+    names = ", ".join(each.name for each in found)
+    return names if len(names) <= 200 else f"{names[:200]}…"
 
 
 def _enough(sample: Sample, products: int) -> int:

@@ -1,5 +1,6 @@
 """Rows of a table by id: a code per id that no other id ever gets, raw values by column, encoded rows in one buffer."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,7 +19,6 @@ Encode = Callable[[Mapping[str, list[Any]]], Matrix]
 LONGEST_ID = 1000  # characters; a whole number of as many digits has about 3,322 bits
 MOST_BITS = 3322
 MOST_COLUMNS = 1000
-SCALARS = frozenset({type(None), bool, int, float, str})
 UNKNOWN = -1  # in the place of a code
 
 
@@ -146,17 +146,24 @@ def _is_id(value: object) -> bool:
 
 def shown(value: object) -> str:
     """A value cut to 100 characters; whole numbers of very many digits, which Python refuses to write, as such."""
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        return "a whole number of more than 1,000 digits"
-    return f"{value!r:.100}"
+    try:
+        return f"{value!r:.100}"
+    except ValueError:
+        return "a whole number of very many digits"
 
 
 def check_values(name: str, values: Iterable[Any]) -> None:
     """Refuse what cannot be kept and saved: other than None, flags, finite numbers, text, dates and tuples of them."""
     for value in values:
-        kind = type(value)
-        if kind is tuple:
-            check_values(name, value)
-        elif (kind not in SCALARS and not isinstance(value, date)) or (kind is float and value - value != 0):
+        if not (all(map(_is_plain, value)) if type(value) is tuple else _is_plain(value)):
             expected = "missing, true or false, finite numbers, text, dates or tuples of them"
             raise DataError(f"column {name!r:.100}: expected {expected}, got {shown(value)}; convert it")
+
+
+def _is_plain(value: object) -> bool:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if isinstance(value, float):
+        return kind is float and math.isfinite(value)
+    return value.bit_length() <= MOST_BITS if isinstance(value, int) else isinstance(value, date)
