@@ -1,4 +1,4 @@
-"""neuclust: combinatorial bandits. The names below import their modules when they are first used."""
+"""neuclust: choose K of many, again and again, and learn. The names below import their modules on first use."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -11,16 +11,40 @@ if TYPE_CHECKING:
     from neuclust.experiment.engines.engine import play as play
     from neuclust.experiment.problem import Problem as Problem
     from neuclust.experiment.tasks import tasks as tasks
+    from neuclust.recommender.choices import Choice as Choice
+    from neuclust.recommender.columns import Boolean as Boolean
+    from neuclust.recommender.columns import Category as Category
+    from neuclust.recommender.columns import Date as Date
+    from neuclust.recommender.columns import Ignore as Ignore
+    from neuclust.recommender.columns import Number as Number
+    from neuclust.recommender.columns import Tags as Tags
+    from neuclust.recommender.columns import Transformer as Transformer
+    from neuclust.recommender.columns import Vector as Vector
+    from neuclust.recommender.features import Features as Features
+    from neuclust.recommender.recommender import Recommender as Recommender
     from neuclust.registry import build_policy as build_policy
     from neuclust.registry import load_policy
     from neuclust.registry import register_policy as register_policy
+    from neuclust.slates.propensities import Exploration as Exploration
 
     load = load_policy
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Boolean": ("neuclust.recommender.columns", "Boolean"),
+    "Category": ("neuclust.recommender.columns", "Category"),
+    "Choice": ("neuclust.recommender.choices", "Choice"),
+    "Date": ("neuclust.recommender.columns", "Date"),
+    "Exploration": ("neuclust.slates.propensities", "Exploration"),
+    "Features": ("neuclust.recommender.features", "Features"),
+    "Ignore": ("neuclust.recommender.columns", "Ignore"),
+    "Number": ("neuclust.recommender.columns", "Number"),
     "Problem": ("neuclust.experiment.problem", "Problem"),
+    "Recommender": ("neuclust.recommender.recommender", "Recommender"),
+    "Tags": ("neuclust.recommender.columns", "Tags"),
+    "Transformer": ("neuclust.recommender.columns", "Transformer"),
+    "Vector": ("neuclust.recommender.columns", "Vector"),
     "build_environment": ("neuclust.environments.catalogue", "build_environment"),
     "build_policy": ("neuclust.registry", "build_policy"),
     "load": ("neuclust.registry", "load_policy"),

@@ -1,0 +1,201 @@
+"""From a request to a slate: eligible items, feature rows, rules, the policy's choice. Changes nothing but scales."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from neuclust.core import Cap, Round, Rules, Slate
+from neuclust.errors import DataError
+from neuclust.recommender.catalogue import Catalogue, Users
+from neuclust.recommender.choices import Choice, Shown
+from neuclust.recommender.learner import Learner
+from neuclust.recommender.requests import Request
+from neuclust.recommender.schema import Schema
+from neuclust.recommender.values import Id, Value
+from neuclust.slates.rules import longest
+
+Codes = NDArray[np.int64]
+Matrix = NDArray[np.float64]
+MOST_NAMED = 5  # ids in one sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a request may be answered with: codes (n,), ids that are not among the items, the rules, and why so few."""
+
+    codes: Codes
+    ignored: list[Id]
+    rules: Rules | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request stands among all: its number, and the key of its randomness."""
+
+    t: int
+    draw: int
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The answer to one request: the slate's items, what learning needs, and what a person should know."""
+
+    ids: list[Id]
+    slate: Slate
+    shown: Shown
+    short: bool
+    reason: str
+    ignored: list[Id]
+
+    def choice(self, id: str, request: Request, now: float, policy: str) -> Choice:
+        """As the user gets it."""
+        slate = self.slate
+        return Choice(
+            id=id, items=self.ids,
+            propensities=None if slate.propensities is None else slate.propensities.tolist(),
+            means=slate.means.tolist(), bonuses=slate.bonuses.tolist(), short=self.short, reason=self.reason,
+            ignored=self.ignored,
+            explored=[False] * len(self.ids) if slate.explored is None else slate.explored.tolist(),
+            request_id=request.request_id, user=request.user, time=now, policy=policy, version=self.shown.version,
+            shown=self.shown,
+        )  # fmt: skip
+
+
+_NO_NUMBERS = torch.zeros(0, dtype=torch.float64)
+NOTHING = Slate(torch.zeros(0, dtype=torch.int64), _NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
+
+
+def nothing_chosen(found: Offer) -> Chosen:
+    """The empty answer of a recommender that has no items yet."""
+    none = np.zeros((0, 0))
+    shown = Shown(np.zeros(0, np.int64), none, np.zeros(0), NOTHING, 1, 1, 0)
+    return Chosen([], NOTHING, shown, True, found.reason, found.ignored)
+
+
+def offer(request: Request, catalogue: Catalogue) -> Offer:
+    """The items a request allows, refused where a required one is not among them or the rules contradict each other."""
+    codes, ignored = _eligible(request, catalogue)
+    reason = "" if len(codes) else _nothing(request, catalogue)
+    if request.exclude:
+        excluded = catalogue.codes_of(request.exclude)[0]
+        kept = codes[~np.isin(codes, excluded)]
+        reason = "every eligible item is excluded" if len(codes) and not len(kept) else reason
+        codes = kept
+    required = _required(request, catalogue, codes)
+    groups = {column: catalogue.groups(column)[codes] for column in request.at_most}
+    for column, group in groups.items():
+        _check_cap(request, column, group[np.isin(codes, required)])
+    if not groups and not len(required):
+        return Offer(codes, ignored, None, reason)
+    caps = tuple(Cap(torch.from_numpy(group), request.at_most[column]) for column, group in groups.items())
+    return Offer(codes, ignored, Rules(required=torch.from_numpy(required), caps=caps), reason)
+
+
+def _eligible(request: Request, catalogue: Catalogue) -> tuple[Codes, list[Id]]:
+    if request.eligible is not None:
+        return catalogue.codes_of(request.eligible)
+    return catalogue.all_codes().copy(), []  # a copy that may be written to, as torch wants it
+
+
+def _nothing(request: Request, catalogue: Catalogue) -> str:
+    if not len(catalogue):
+        return "there are no items"
+    return "no item is eligible" if not request.eligible else "none of the eligible ids is known"
+
+
+def _required(request: Request, catalogue: Catalogue, codes: Codes) -> Codes:
+    required, unknown = catalogue.codes_of(request.required)
+    missing = [*unknown, *(catalogue.id_of(code) for code in required[~np.isin(required, codes)].tolist())]
+    if missing:
+        more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
+        named = ", ".join(f"{each!r:.100}" for each in missing[:MOST_NAMED])
+        raise DataError(f"required: expected ids of eligible items, got {named}{more}; make them eligible or drop them")
+    return required
+
+
+def _check_cap(request: Request, column: str, groups: Codes) -> None:
+    most = request.at_most[column]
+    if len(groups) > most and np.unique(groups, return_counts=True)[1].max() > most:
+        got = f"more are required of one {column!r:.100}; raise it or require fewer"
+        raise DataError(f"at_most: expected at most {most} items of one value, but {got}")
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """What choosing needs: the schema, items, users and the learner."""
+
+    schema: Schema
+    catalogue: Catalogue
+    users: Users
+    learner: Learner
+
+    def row_of(self, request: Request) -> dict[str, Value]:
+        """What is known of the request's user: the table's row, then what the request says."""
+        known = None if request.user is None else self.users.raw(request.user)
+        return {**(known or {}), **request.row}
+
+    def user_row(self, request: Request) -> Matrix:
+        """The encoded user and context, (d_u,)."""
+        return self.schema.user.encode_row(self.row_of(request))[0]
+
+    def choose(
+        self, requests: Sequence[Request], offers: Sequence[Offer], users: Sequence[Matrix], places: Sequence[Place]
+    ) -> list[Chosen]:
+        """The answers to requests with their offers and encoded users (d_u,), all computed in one pass."""
+        asked = [at for at, found in enumerate(offers) if len(found.codes)]
+        rows = self._rows([offers[at].codes for at in asked], [users[at] for at in asked])
+        rounds: dict[int, Round] = {}
+        for at, (profiles, features) in zip(asked, rows, strict=True):
+            rounds[at] = _round(offers[at], requests[at].k, profiles, features, places[at])
+        slates = dict(zip(asked, self.learner.select([rounds[at] for at in asked]), strict=True))
+        return [
+            self._chosen(requests[at], found, users[at], places[at], slates.get(at)) for at, found in enumerate(offers)
+        ]
+
+    def _rows(self, codes: Sequence[Codes], users: Sequence[Matrix]) -> list[tuple[Matrix, Matrix]]:
+        """Profiles (n, d_i) and features (n, d) of each request."""
+        design = self.schema.design
+        if len(codes) == 1:
+            profiles = self.catalogue.profiles(codes[0])
+            return [(profiles, design.rows(profiles, users[0]))]
+        if not codes:
+            return []
+        owner = np.repeat(np.arange(len(codes)), [len(each) for each in codes])
+        profiles = self.catalogue.profiles(np.concatenate(codes))
+        features = design.rows_many(profiles, np.array(users), owner)
+        ends = np.cumsum([len(each) for each in codes])[:-1]
+        return list(zip(np.split(profiles, ends), np.split(features, ends), strict=True))
+
+    def _chosen(self, request: Request, found: Offer, user: Matrix, place: Place, slate: Slate | None) -> Chosen:
+        slate = NOTHING if slate is None else slate
+        positions = slate.positions.numpy()
+        codes = found.codes[positions]
+        k = len(codes)
+        kept = replace(slate, positions=torch.arange(k))
+        shown = Shown(codes, self.catalogue.profiles(codes), user, kept, place.t, place.draw, self.schema.version)
+        ids = [self.catalogue.id_of(code) for code in codes.tolist()]
+        short = k < request.k
+        return Chosen(ids, kept, shown, short, _why(request, found, k) if short else "", found.ignored)
+
+
+def _round(found: Offer, k: int, profiles: Matrix, features: Matrix, place: Place) -> Round:
+    """The round of a request, for the longest slate that its items and rules allow, at most k."""
+    made = Round(
+        t=place.t, arm_ids=torch.from_numpy(found.codes), profiles=torch.from_numpy(profiles), query=None,
+        slate_size=min(k, len(found.codes)), features=torch.from_numpy(features), rules=found.rules, draw=place.draw,
+    )  # fmt: skip
+    return made if found.rules is None else replace(made, slate_size=longest(made))
+
+
+def _why(request: Request, found: Offer, k: int) -> str:
+    """Why a slate is shorter than asked for."""
+    if found.reason:
+        return found.reason
+    many = "1 item is" if len(found.codes) == 1 else f"{len(found.codes)} items are"
+    if k < len(found.codes):
+        return f"{many} eligible, but at_most allows {k} of the {request.k} asked for"
+    return f"only {many} eligible, {request.k} were asked for"

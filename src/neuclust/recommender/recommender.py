@@ -1,0 +1,215 @@
+"""The front door: a table of items, a table of users, requests in, slates out, clicks back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from neuclust.errors import ConfigError, DataError
+from neuclust.recommender.answers import Answers, DecisionIds
+from neuclust.recommender.choices import Choice
+from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
+from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson
+from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.feedback import Details, Unanswered
+from neuclust.recommender.learner import Learner
+from neuclust.recommender.log import EventLog
+from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
+from neuclust.recommender.requests import Request, RequestDetails, read_request
+from neuclust.recommender.rows import Changes
+from neuclust.recommender.schema import Schema, check_names
+from neuclust.recommender.stock import Stock
+from neuclust.recommender.values import Id, Value
+
+MOST_REQUESTS = 10_000  # in one call
+
+
+class Recommender:
+    """Learns which items to show whom, K at a time, from what came back.
+
+    `items` and `users` are pandas, Polars or Arrow tables, lists of dictionaries, or paths to CSV or Parquet files;
+    `item_id` and `user_id` name the columns with their ids. Further options: `RecommenderOptions`. One thread or
+    process writes; `reader()` gives an immutable copy to serve from many.
+    """
+
+    def __init__(
+        self, items: Any, item_id: str, *, users: Any = None, user_id: str | None = None, slate_size: int = 5,
+        **options: Unpack[RecommenderOptions],
+    ) -> None:  # fmt: skip
+        self.settings = read_settings(item_id, user_id, slate_size, options)
+        self.clock = clock_of(options)
+        self.stock = Stock.of(self.settings, items, users)
+        check_names(self.settings.features, self.stock.item_table(), self.stock.user_table())
+        self.schema: Schema | None = None  # a draft until the first recommendation
+        self.learner: Learner | None = None
+        self.decisions = Decisions(self.settings.feedback, slate_size, self.settings.reward)
+        self.answers, self.ids = Answers(self.settings.feedback.remember), DecisionIds()
+        self.log = EventLog.opened(options.get("log"))
+        self.log.started(self)
+
+    # --- requests -------------------------------------------------------------------------------------------------
+
+    def recommend(self, user: Id | Mapping[str, Any] | None = None, **details: Unpack[RequestDetails]) -> Choice:
+        """A slate for a user: an id of the table, a dictionary of features, or None for somebody unknown.
+
+        See `RequestDetails` for `eligible`, `exclude`, `required`, `at_most`, `k`, `context` and `request_id`.
+        """
+        return self._answered([read_request(user, details, self.settings.slate_size)])[0]
+
+    def recommend_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Choice]:
+        """Slates for many requests in one pass, each a dictionary of the arguments of `recommend`.
+
+        Where one is refused, none is answered. All are answered by what was learned before the call.
+        """
+        if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable):
+            raise DataError(f"requests: expected a list of dictionaries, got {requests!r:.100}")
+        read = []
+        for at, arguments in enumerate(requests):
+            if not isinstance(arguments, Mapping) or at >= MOST_REQUESTS:
+                wanted = f"at most {MOST_REQUESTS:,} dictionaries such as {{'user': 'u17'}}"
+                raise DataError(f"requests: expected {wanted}, got {arguments!r:.100} as number {at + 1}")
+            details = {name: value for name, value in arguments.items() if name != "user"}
+            read.append(read_request(arguments.get("user"), details, self.settings.slate_size))
+        return self._answered(read)
+
+    def _answered(self, requests: Sequence[Request]) -> list[Choice]:
+        now = self.clock()
+        self._learn(self.decisions.due(now))
+        known = [self.answers.find(request) for request in requests]
+        new, again = _distinct(requests, known)
+        offers = [offer(request, self.stock.catalogue) for request in new]  # refuses before anything changes
+        chosen = self._chosen(new, offers)
+        choices = [self._entered(request, each, now) for request, each in zip(new, chosen, strict=True)]
+        return [each if each is not None else choices[at] for each, at in zip(known, again, strict=True)]
+
+    def _chosen(self, requests: Sequence[Request], offers: Sequence[Offer]) -> list[tuple[Place, str, Chosen]]:
+        """An id and a slate for each request."""
+        if not requests:
+            return []
+        if self.schema is None and len(self.stock.catalogue):
+            self._freeze(requests[0].row)
+        if self.schema is not None and not self.schema.user.settled:
+            for request in requests:
+                self.schema.user.observe(request.row)
+        named = [self.ids.next(request) for request in requests]
+        places = [Place(t, draw) for _, t, draw in named]
+        if self.schema is None or self.learner is None:  # no items yet: nothing to learn the schema from
+            chosen = [nothing_chosen(found) for found in offers]
+        else:
+            chooser = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner)
+            users = [chooser.user_row(request) for request in requests]
+            chosen = chooser.choose(requests, offers, users, places)
+            for request in requests:
+                self.stock.note("context", request.row.keys() - self.schema.user.reasons.keys())
+        return [(place, id, each) for place, (id, _, _), each in zip(places, named, chosen, strict=True)]
+
+    def _entered(self, request: Request, made: tuple[Place, str, Chosen], now: float) -> Choice:
+        """The choice of a slate, entered as an open decision."""
+        place, id, chosen = made
+        choice = chosen.choice(id, request, now, self.settings.policy.name)
+        self.decisions.open(Decision(place.t, id, now, tuple(chosen.ids), chosen.shown, chosen.shown.version))
+        self.answers.note(request, choice)
+        self.log.decided(choice, request)
+        return choice
+
+    # --- what came back -------------------------------------------------------------------------------------------
+
+    def feedback(self, id: str, items: Mapping[Id, float], **details: Unpack[Details]) -> Answer:
+        """What came back for a choice: values by item; items not named count 0, and the decision is closed.
+
+        `partial=True` leaves it open until the window ends. `shown`: leading slots or items that were really seen.
+        `slate`: the slate's own value. `feedback_id`: the same one is taken once. The answer's `status` is learned,
+        open, duplicate or late.
+        """
+        now = self.clock()
+        self._learn(self.decisions.due(now))
+        answer = self.decisions.feedback(id, items, now=now, **details)
+        self.log.heard(id, items, details, answer.status, now)
+        self._learn(answer.lessons)
+        return answer
+
+    def expire(self, older_than: float = 0.0, unanswered: Unanswered | None = None) -> int:
+        """Close the decisions that are at least so many seconds old; how many there were.
+
+        What was said of them stands, other items count as `unanswered` says: zeros, or unseen.
+        """
+        before = self.decisions.counts.closed
+        self._learn(self.decisions.expire(older_than, self.clock(), unanswered))
+        return self.decisions.counts.closed - before
+
+    def _learn(self, lessons: Iterable[Lesson]) -> None:
+        for lesson in lessons:
+            if not len(lesson.decision.items) or self.learner is None or self.schema is None:
+                continue
+            if not self.learner.learn(lesson, self.schema):
+                self.decisions.count_late()
+            self.log.learned(lesson)
+
+    # --- items, users, schema -------------------------------------------------------------------------------------
+
+    def add_items(self, items: Any) -> Changes:
+        """Add items, or replace those that are known, from any table; they can be recommended at once."""
+        changes = self.stock.add_items(items, self.schema)
+        self.log.stocked("items", [*changes.added, *changes.changed], self.stock.catalogue.rows)
+        return changes
+
+    def remove_items(self, ids: Iterable[Id]) -> list[Id]:
+        """Take items out; what was learned of them stays, and so do open decisions."""
+        removed = self.stock.remove_items(ids)
+        self.log.removed(removed)
+        return removed
+
+    def add_users(self, users: Any) -> Changes:
+        """Add users, or replace those that are known, from any table."""
+        changes = self.stock.add_users(users, self.schema)
+        self.log.stocked("users", [*changes.added, *changes.changed], self.stock.users.rows)
+        return changes
+
+    @property
+    def features(self) -> FeatureTable:
+        """How every column is read and why, and how users and items meet; a draft before the first recommendation."""
+        if self.schema is not None:
+            return self.schema.table(self.stock.unlearned)
+        try:
+            return self._fitted({}).table()
+        except ConfigError:  # crosses of request context, which comes with the first request
+            return self._fitted({}, crosses=False).table()
+
+    def _fitted(self, row: Mapping[str, Value], crosses: bool = True) -> Schema:
+        features = self.settings.features
+        features = features if crosses else replace(features, cross=None, match=None)
+        return Schema.fit(features, self.stock.item_table(), self.stock.user_table(), row)
+
+    def _freeze(self, row: Mapping[str, Value]) -> None:
+        """Fix the schema by the tables and the columns of the first request, and build the policy for it."""
+        schema = self._fitted(row)
+        users = schema.user.encode(self.stock.user_table())
+        if not len(users):
+            users = schema.user.encode_row(row)[0][None]
+        stock = self.stock.copy()
+        stock.encode(schema)
+        rows = users[np.linspace(0, len(users) - 1, min(len(users), 512)).astype(np.int64)]
+        learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, rows)
+        self.schema, self.learner, self.stock = schema, learner, stock
+
+
+def _distinct(requests: Sequence[Request], known: Sequence[Choice | None]) -> tuple[list[Request], list[int]]:
+    """Requests to be answered, each once, and for every request its place among them (−1: it is known)."""
+    new: list[Request] = []
+    places: dict[Id, int] = {}
+    again = []
+    for request, choice in zip(requests, known, strict=True):
+        if choice is not None:
+            again.append(-1)
+            continue
+        at = None if request.request_id is None else places.get(request.request_id)
+        if at is not None and new[at].fingerprint() != request.fingerprint():
+            raise DataError(f"request_id: expected one request under {request.request_id!r:.100}, got two others")
+        if at is None:
+            at = len(new)
+            new.append(request)
+            if request.request_id is not None:
+                places[request.request_id] = at
+        again.append(at)
+    return new, again

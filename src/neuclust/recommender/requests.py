@@ -1,0 +1,149 @@
+"""What a shop asks for: one request, checked and as plain values."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
+
+from neuclust.errors import DataError, suggestion
+from neuclust.recommender.values import Id, NotPlain, Value, check_name, plain, plain_id
+
+MOST_ELIGIBLE = 1_000_000  # ids in one request
+MOST_COLUMNS = 1_000  # features of one user, or entries of one context
+
+
+class RequestDetails(TypedDict, total=False):
+    """The optional parts of a request."""
+
+    user_features: Mapping[str, Any] | None  # what is known of the user now, beside or in place of the table's row
+    context: Mapping[str, Any] | None  # of this request: the hour, the device, the page
+    eligible: Any  # ids; None: every item
+    exclude: Any  # ids that must not be shown
+    required: Any  # ids that must be in the slate, in any slot
+    at_most: Mapping[str, int] | None  # items of one value of a column: {"category": 2}
+    k: int | None  # slots; None: the slate size
+    request_id: str | int | None  # the same one gives the same answer
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A checked request; `row` are the user's features and the context together, the context first in rank."""
+
+    user: Id | None
+    user_features: dict[str, Value]
+    context: dict[str, Value]
+    eligible: tuple[Id, ...] | None
+    exclude: tuple[Id, ...]
+    required: tuple[Id, ...]
+    at_most: dict[str, int]
+    k: int
+    request_id: Id | None = None
+
+    @property
+    def row(self) -> dict[str, Value]:
+        """What this request says of its user, by column."""
+        return {**self.user_features, **self.context}
+
+    def fingerprint(self) -> str:
+        """Equal for requests that ask for the same, whatever their ids are."""
+        asked = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "request_id"}
+        text = json.dumps(asked, sort_keys=True, default=str, separators=(",", ":"))
+        return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> Request:
+    """The request of these arguments, refused where one is of a wrong type or does not fit the others."""
+    known = RequestDetails.__optional_keys__
+    for name in details:
+        if name not in known:
+            raise DataError(f"request: there is no {name!r:.100}; {suggestion(name, sorted(known))}")
+    features = _mapping(details.get("user_features"), "user_features")
+    if isinstance(user, Mapping):
+        features = {**features, **_mapping(user, "user")}
+    eligible = details.get("eligible")
+    given = details.get("request_id")
+    request = Request(
+        user=None if user is None or isinstance(user, Mapping) else plain_id(user, "user"),
+        user_features=features,
+        context=_mapping(details.get("context"), "context"),
+        eligible=None if eligible is None else _ids(eligible, "eligible"),
+        exclude=_ids(details.get("exclude") or (), "exclude"),
+        required=_ids(details.get("required") or (), "required"),
+        at_most=_caps(details.get("at_most")),
+        k=_slots(details.get("k"), slate_size),
+        request_id=None if given is None else plain_id(given, "request_id"),
+    )
+    _check_required(request)
+    return request
+
+
+def _mapping(given: Any, name: str) -> dict[str, Value]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or len(given) > MOST_COLUMNS:
+        wanted = f"a dictionary of at most {MOST_COLUMNS:,} columns and values"
+        raise DataError(f"{name}: expected {wanted}, got {_brief(given)}; write {{'hour': 14}}")
+    found: dict[str, Value] = {}
+    for column, value in given.items():
+        check_name(column, name)
+        try:
+            found[column] = plain(value)
+        except NotPlain as error:
+            raise DataError(f"{name}: column {column!r:.100}: {error}") from None
+    return found
+
+
+def _ids(given: Any, name: str) -> tuple[Id, ...]:
+    if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
+        raise DataError(f"{name}: expected a list of item ids, got {_brief(given)}; put one id into a list")
+    ids = given.tolist() if hasattr(given, "tolist") else list(given)
+    if len(ids) > MOST_ELIGIBLE:
+        raise DataError(f"{name}: expected at most {MOST_ELIGIBLE:,} ids, got {len(ids):,}; leave it out to mean all")
+    if PLAIN.issuperset(map(type, ids)):
+        return tuple(ids)
+    return tuple(plain_id(each, name) for each in ids)
+
+
+PLAIN = frozenset({str, int})
+
+
+def _caps(given: Any) -> dict[str, int]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise DataError(f"at_most: expected a column and a number, got {_brief(given)}; write {{'category': 2}}")
+    for column, most in given.items():
+        check_name(column, "at_most")
+        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < 2**31:
+            got = f"got {_brief(most)} for {column!r:.100}; exclude items that must not be shown"
+            raise DataError(f"at_most: expected a whole number from 1, {got}")
+    return dict(given)
+
+
+def _slots(given: Any, slate_size: int) -> int:
+    if given is None:
+        return slate_size
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= slate_size:
+        wanted = f"a whole number from 1 to {slate_size}, the slate size"
+        raise DataError(f"k: expected {wanted}, got {_brief(given)}; make the recommender with a larger slate_size")
+    return given
+
+
+def _check_required(request: Request) -> None:
+    """Refuse required ids that come twice, are excluded, or are more than the slots."""
+    required = set(request.required)
+    if len(required) < len(request.required):
+        raise DataError(f"required: expected every id once, got {_brief(list(request.required))}")
+    both = required & set(request.exclude)
+    if both:
+        raise DataError(f"required: expected ids that are not excluded, got {_brief(next(iter(both)))} in both")
+    if len(required) > request.k:
+        raise DataError(f"required: expected at most k = {request.k} ids, got {len(required)}; require fewer")
+
+
+def _brief(value: object) -> str:
+    try:
+        return f"{value!r:.100}"
+    except Exception:  # objects that cannot show themselves, numbers of too many digits
+        return f"a {type(value).__name__:.50}"

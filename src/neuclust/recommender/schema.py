@@ -1,0 +1,92 @@
+"""The schema: how items, users and requests become the features that models read; a draft, then frozen."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuclust.errors import ConfigError, close_names
+from neuclust.recommender.design import Design
+from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.encoders.side import Side, fit_side, with_context
+from neuclust.recommender.features import Features
+from neuclust.recommender.tables import Table
+from neuclust.recommender.values import Value
+
+Matrix = NDArray[np.float64]
+MOST_SAMPLED = 2_000  # rows of a table by which projections are found
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Encoders of both sides and how they meet. `version` counts from 1, and rises with every refit."""
+
+    items: Side
+    user: Side
+    design: Design
+    version: int = 1
+
+    @classmethod
+    def fit(
+        cls, features: Features, items: Table, users: Table, row: Mapping[str, Value], version: int = 1
+    ) -> "Schema":
+        """The schema of these tables; `row` are a request's user features and context, whose columns join the user's."""
+        item_side = fit_side(items, features.declared("items", items.columns), "items", features.levels)
+        user_side = fit_side(users, features.declared("users", users.columns), "users", features.levels)
+        names = [*(features.context or {}), *row]
+        user_side = with_context(user_side, row, features.declared("context", names), features.levels)
+        item_rows, user_rows = item_side.encode(sampled(items)), user_side.encode(sampled(users))
+        design = Design.fit(features, item_side, user_side, item_rows, user_rows)
+        return cls(item_side, user_side, design, version)
+
+    def table(self, unlearned: Mapping[str, set[str]] | None = None) -> FeatureTable:
+        """For people: every column, how it is read and why, and how the two sides meet."""
+        notes = [*self.design.describe()]
+        for where, names in (unlearned or {}).items():
+            if names:
+                notes.append(f"not learned, since the schema was frozen before: {where} {', '.join(sorted(names))}")
+        return FeatureTable((*self.items.describe(), *self.user.describe()), tuple(notes))
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        parts = {"items": self.items.to_json(), "user": self.user.to_json(), "design": self.design.to_json()}
+        return {**parts, "version": self.version}, self.design.arrays()
+
+    @classmethod
+    def from_state(
+        cls, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], transformers: Mapping[str, Any] | None
+    ) -> "Schema":
+        items, user = (Side.from_json(saved.get(side), transformers) for side in ("items", "user"))
+        return cls(items, user, Design.from_state(saved.get("design"), arrays), int(saved.get("version", 1)))
+
+
+def sampled(table: Table) -> Table:
+    """At most `MOST_SAMPLED` rows of a table, evenly spaced."""
+    if len(table) <= MOST_SAMPLED:
+        return table
+    places = (np.arange(MOST_SAMPLED) * len(table) // MOST_SAMPLED).tolist()
+    return Table({name: [values[at] for at in places] for name, values in table.columns.items()}, MOST_SAMPLED)
+
+
+def check_names(features: Features, items: Table, users: Table) -> None:
+    """Refuse declared columns that no table has, and crossed ones that are close to a column and so probably misspelt.
+
+    Other crossed names may be request context, which is known with the first request.
+    """
+    known = {*items.columns, *users.columns, *(features.context or {})}
+    for part, table in (("items", items), ("users", users)):
+        for name in getattr(features, part) or {}:
+            if name not in table.columns:
+                raise ConfigError(f"there is no column {name!r:.100}{_meant(name, table.columns)}", field=part)
+    for field in ("cross", "match"):
+        for names in getattr(features, field) or ():
+            for name in names:
+                column = name.removeprefix("items.").removeprefix("users.").removeprefix("context.")
+                if column not in known and name not in known and _meant(column, known):
+                    raise ConfigError(f"no table has {name!r:.100}{_meant(column, known)}", field=field)
+
+
+def _meant(name: str, known: Any) -> str:
+    close = close_names(name[:100], [each[:100] for each in known])
+    return f"; did you mean {' or '.join(close)}?" if close else ""
