@@ -23,6 +23,7 @@ from neuclust.recommender.stock import Stock
 from neuclust.recommender.values import Id, Value
 
 MOST_REQUESTS = 10_000  # in one call
+Made = tuple[str, int, int, Chosen]
 
 
 class Recommender:
@@ -83,32 +84,34 @@ class Recommender:
         choices = [self._entered(request, each, now) for request, each in zip(new, chosen, strict=True)]
         return [each if each is not None else choices[at] for each, at in zip(known, again, strict=True)]
 
-    def _chosen(self, requests: Sequence[Request], offers: Sequence[Offer]) -> list[tuple[Place, str, Chosen]]:
-        """An id and a slate for each request."""
+    def _chosen(self, requests: Sequence[Request], offers: Sequence[Offer]) -> list[Made]:
+        """Id, number, key of randomness and slate of the decision for each request."""
         if not requests:
             return []
         if self.schema is None and len(self.stock.catalogue):
             self._freeze(requests[0].row)
-        if self.schema is not None and not self.schema.user.settled:
-            for request in requests:
-                self.schema.user.observe(request.row)
-        named = [self.ids.next(request) for request in requests]
-        places = [Place(t, draw) for _, t, draw in named]
         if self.schema is None or self.learner is None:  # no items yet: nothing to learn the schema from
-            chosen = [nothing_chosen(found) for found in offers]
-        else:
-            chooser = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner)
-            users = [chooser.user_row(request) for request in requests]
-            chosen = chooser.choose(requests, offers, users, places)
+            return [
+                (*self.ids.next(request), nothing_chosen(found))
+                for request, found in zip(requests, offers, strict=True)
+            ]
+        chooser, side = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner), self.schema.user
+        users = [chooser.user_row(request) for request in requests]  # refuses values of a wrong type
+        if not side.settled:
             for request in requests:
-                self.stock.note("context", request.row.keys() - self.schema.user.reasons.keys())
-        return [(place, id, each) for place, (id, _, _), each in zip(places, named, chosen, strict=True)]
+                side.observe(request.row)
+            users = [chooser.user_row(request) for request in requests]
+        for request in requests:
+            self.stock.note("context", request.row.keys() - side.reasons.keys())
+        named = [self.ids.next(request) for request in requests]
+        chosen = chooser.choose(requests, offers, users, [Place(number, draw) for _, number, draw in named])
+        return [(id, number, draw, each) for (id, number, draw), each in zip(named, chosen, strict=True)]
 
-    def _entered(self, request: Request, made: tuple[Place, str, Chosen], now: float) -> Choice:
+    def _entered(self, request: Request, made: Made, now: float) -> Choice:
         """The choice of a slate, entered as an open decision."""
-        place, id, chosen = made
+        id, number, _, chosen = made
         choice = chosen.choice(id, request, now, self.settings.policy.name)
-        self.decisions.open(Decision(place.t, id, now, tuple(chosen.ids), chosen.shown, chosen.shown.version))
+        self.decisions.open(Decision(number, id, now, tuple(chosen.ids), chosen.shown, chosen.shown.version))
         self.answers.note(request, choice)
         self.log.decided(choice, request)
         return choice
