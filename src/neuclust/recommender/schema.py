@@ -32,7 +32,7 @@ class Schema:
     def fit(
         cls, features: Features, items: Table, users: Table, row: Mapping[str, Value], version: int = 1
     ) -> "Schema":
-        """The schema of these tables; `row` has a request's user features and context, which join the user's columns."""
+        """The schema of these tables; `row`: user features and context of a request, which join the user's columns."""
         item_side = fit_side(items, features.declared("items", items.columns), "items", features.levels)
         user_side = fit_side(users, features.declared("users", users.columns), "users", features.levels)
         names = [*(features.context or {}), *row]
