@@ -23,8 +23,9 @@ def filled(values: Sequence[Any]) -> Reals:
 
 def quantile_bins(values: Sequence[Any], count: int) -> Reals:
     """One-hot bins that hold about as many values each, as `KBinsDiscretizer(strategy="quantile")` makes them."""
-    inner = np.quantile(np.asarray(values, dtype=np.float64), np.arange(1, count) / count)
-    return np.eye(count)[np.searchsorted(inner, np.asarray(values, dtype=np.float64), side="right")]
+    real = np.asarray(values, dtype=np.float64)
+    inner = np.quantile(real, np.arange(1, count) / count, method="averaged_inverted_cdf")
+    return np.eye(count)[np.searchsorted(inner, real, side="right")]
 
 
 def encoded(values: Sequence[Any], bins: int = 0) -> Block:

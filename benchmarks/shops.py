@@ -86,7 +86,7 @@ def nonlinear(seed: int) -> Shop:
     }
     log_price, rating = np.log(np.array(items["price"]) / 40.0), filled(items["rating"])
     best = np.array([-0.6, 0.0, 0.6])[:, None] + rng.normal(0.0, 0.3, (3, len(kinds)))
-    height = rng.uniform(2.5, 4.5, (3, len(kinds)))
+    height = rng.uniform(1.5, 3.0, (3, len(kinds)))
     kind, segment = codes(items["category"], kinds), codes(users["segment"], segments)
 
     def score(user_row: int, context: Mapping[str, Any], item_rows: Whole) -> Reals:  # noqa: ARG001
@@ -115,10 +115,10 @@ def rare(seed: int) -> Shop:
         "country": raw.levels(rng, COUNTRIES, USERS),
         "member": raw.flags(rng, 0.4, USERS),
     }
-    brand = rng.normal(0.0, 0.6, len(BRANDS))[codes(items["brand"], BRANDS)]
+    brand = rng.normal(0.0, 0.5, len(BRANDS))[codes(items["brand"], BRANDS)]
     price, rating = np.array(items["price"]), filled(items["rating"])
     own, dear = brand + 0.5 * rating, 2.0 * price / price.max()
-    liked, kind = favourites(rng, len(segments), len(CATEGORIES), 2.5), codes(items["category"], CATEGORIES)
+    liked, kind = favourites(rng, len(segments), len(CATEGORIES), 2.0), codes(items["category"], CATEGORIES)
     segment, member = codes(users["segment"], segments), np.array(users["member"])
 
     def score(user_row: int, context: Mapping[str, Any], item_rows: Whole) -> Reals:  # noqa: ARG001
@@ -149,11 +149,11 @@ def slots(seed: int) -> Shop:
     days = np.array([(day - raw.FIRST_DAY).days for day in items["released"]]) / raw.DAYS
     own = 0.7 * np.array(items["subtitles"]) + 1.2 * days
     minutes, age = np.array(items["minutes"]) / 100 - 1.3, filled(users["age"]) / 40 - 1.2
-    liked, kind = favourites(rng, len(plans), len(GENRES), 2.2), codes(items["genre"], GENRES)
+    liked, kind = favourites(rng, len(plans), len(GENRES), 1.6), codes(items["genre"], GENRES)
     plan = codes(users["plan"], plans)
 
     def score(user_row: int, context: Mapping[str, Any], item_rows: Whole) -> Reals:  # noqa: ARG001
-        length = 1.5 * age[user_row] * minutes[item_rows]
+        length = 1.2 * age[user_row] * minutes[item_rows]
         found: Reals = own[item_rows] + liked[plan[user_row], kind[item_rows]] + length
         return found
 
@@ -187,7 +187,7 @@ def tastes(seed: int) -> Shop:
     """Taste vectors of users and style vectors of items that match entry by entry."""
     rng, dim = stream(seed, "shop tastes columns"), 8
     wanted, style = raw.vectors(rng, dim, 0.4, USERS), raw.vectors(rng, dim, 0.3, ITEMS)
-    weights, of_users, of_items = rng.uniform(3.0, 5.0, dim), np.array(wanted), np.array(style)
+    weights, of_users, of_items = rng.uniform(0.0, 5.0, dim), np.array(wanted), np.array(style)
 
     def affinity(user_row: int, item_rows: Whole) -> Reals:
         found: Reals = of_items[item_rows] @ (weights * of_users[user_row])
@@ -200,7 +200,7 @@ def tags(seed: int) -> Shop:
     """Lists of tags: what users like and what items have; the affinity is the weighted overlap over √(n_u n_i)."""
     rng = stream(seed, "shop tags columns")
     likes, has = raw.tags(rng, TAGS, 4, USERS), raw.tags(rng, TAGS, 3, ITEMS)
-    weights = rng.uniform(3.0, 5.0, len(TAGS))
+    weights = rng.uniform(0.0, 5.0, len(TAGS))
     of_users, of_items = (
         np.array([[(tag in row) / np.sqrt(len(row)) for tag in TAGS] for row in column]) for column in (likes, has)
     )
@@ -221,10 +221,10 @@ def context(seed: int) -> Shop:
         "price": raw.prices(rng, 30.0, ITEMS),
     }
     users: Columns = {"segment": raw.levels(rng, ("new", "regular", "gold"), USERS)}
-    brand = np.append(rng.normal(0.0, 0.6, len(BRANDS)), 0.0)[codes(items["brand"], BRANDS)]
+    brand = np.append(rng.normal(0.0, 0.5, len(BRANDS)), 0.0)[codes(items["brand"], BRANDS)]
     price = np.array(items["price"])
-    dear, slope = price / price.max(), dict(zip(DEVICES, (-4.0, -1.0, 1.5), strict=True))
-    liked, kind = favourites(rng, len(DAYPARTS), len(CATEGORIES), 2.2), codes(items["category"], CATEGORIES)
+    dear, slope = price / price.max(), dict(zip(DEVICES, (-3.0, -1.0, 1.0), strict=True))
+    liked, kind = favourites(rng, len(DAYPARTS), len(CATEGORIES), 1.5), codes(items["category"], CATEGORIES)
 
     def score(user_row: int, context: Mapping[str, Any], item_rows: Whole) -> Reals:  # noqa: ARG001
         part = liked[DAYPARTS.index(context["daypart"]), kind[item_rows]]
