@@ -4,7 +4,7 @@
 
 Sides: `handmade` (full one-hots of the columns that matter and the true crosses), `stated` (a Recommender with raw
 tables, crosses and matches stated), `inferred` (the same without them); by flag also `every` (hand-made columns of all
-columns, relevant or not, and the true crosses) and `plain` (a Recommender that is told nothing, bins neither).
+columns, relevant or not, and the true crosses) and `plain` (a Recommender that is told nothing).
 Expected clicks are exact, Σ position · chance of the slates shown. What the file holds already is not played again.
 """
 
@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
@@ -97,17 +98,24 @@ def from_tables(shop: Shop, policy: str, side: str) -> Play:
 
 
 def declared(shop: Shop, side: str) -> Any:
-    """What the recommender is told: crosses and matches unless they are inferred; bins are cut by scikit-learn."""
+    """What the recommender is told: bins (cut by scikit-learn) and levels of context, and unless they are inferred the
+    crosses and matches with the width they need."""
     if side == "plain":
         return None
     from sklearn.preprocessing import KBinsDiscretizer
 
+    room = "neuclust.recommender"
+    columns: Any = import_module(f"{room}.columns")
     bins = {
         name: KBinsDiscretizer(count, encode="onehot-dense", strategy="quantile", subsample=None)
         for name, count in shop.bins.items()
     }
-    stated = {"cross": shop.cross or None, "match": shop.match or None} if side == "stated" else {}
-    return import_module("neuclust.recommender.features").Features(bins or None, **stated)
+    told: dict[str, Any] = {"items": bins} if bins else {}
+    if shop.context_levels:
+        told["context"] = {name: columns.Category(levels) for name, levels in shop.context_levels.items()}
+    if side == "stated":
+        told |= {"cross": shop.cross, "match": shop.match, "width": shop.width}
+    return import_module(f"{room}.features").Features(**told)
 
 
 def played(job: Job) -> dict[str, Any]:
@@ -231,7 +239,8 @@ def job_of(run: dict[str, Any]) -> Job:
 def play_all(todo: Sequence[Job], workers: int, on_run: Callable[[dict[str, Any]], None]) -> int:
     """Play in processes; the number of runs that failed."""
     failed = 0
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool, ExitStack() as stack:
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)  # an interrupt waits for no further run
         waiting = {pool.submit(played, job): job for job in todo}
         for number, future in enumerate(as_completed(waiting), 1):
             job, error = waiting[future], future.exception()

@@ -42,8 +42,9 @@ class Request:
 class Shop:
     """Raw tables and what is true of them.
 
-    `cross`, `match` and `bins` (columns to be cut into so many bins) are what the truth is made of and what an expert
-    would state. `expert` makes hand-made columns of the columns that matter, `every` of all columns but ids and titles.
+    `cross`, `match`, `bins` (columns to be cut into so many bins) and `context_levels` are what the truth is made of
+    and what an expert would state; `width` is the bound on features they need. `expert` makes hand-made columns of the
+    columns that matter, `every` of all columns but ids and titles.
     """
 
     name: str
@@ -57,6 +58,8 @@ class Shop:
     cross: list[tuple[str, ...]] = field(default_factory=list)
     match: list[tuple[str, str]] = field(default_factory=list)
     bins: dict[str, int] = field(default_factory=dict)
+    context_levels: dict[str, list[str]] = field(default_factory=dict)  # unlike a table, context comes row by row
+    width: int = 128
     position: Reals = field(default_factory=lambda: np.ones(SLATE_SIZE))  # (K,) factor of the chance per slot
 
     def request(self, t: int) -> Request:
@@ -134,7 +137,7 @@ class Tables:
     matter: tuple[str, ...]
 
     def shop(self, name: str, seed: int, chance: Score, **stated: Any) -> Shop:
-        """The shop; `stated`: cross, match, bins, position."""
+        """The shop; `stated`: cross, match, bins, context_levels, width, position."""
         items = {ITEM_ID: raw.names("sku-", ITEMS), "title": raw.names("Article no. ", ITEMS), **self.items}
         users = {USER_ID: raw.names("u", USERS), **self.users}
         known = {key: stated[key] for key in ("cross", "match", "bins") if key in stated}

@@ -98,7 +98,7 @@ def nonlinear(seed: int) -> Shop:
     tables = Tables(items, users, _hours(), ("category", "price", "rating", "segment"))
     chance = calibrated(score, "logistic", RATES["nonlinear"], tables.contexts)
     crossed = [("segment", "category", "price")]
-    return tables.shop("nonlinear", seed, chance, cross=crossed, bins={"price": 6})
+    return tables.shop("nonlinear", seed, chance, cross=crossed, bins={"price": 6}, width=192)
 
 
 def rare(seed: int) -> Shop:
@@ -234,7 +234,8 @@ def context(seed: int) -> Shop:
     contexts = [{"daypart": part, "device": device} for part in DAYPARTS for device in DEVICES]
     tables = Tables(items, users, contexts, ("category", "brand", "price", "daypart", "device"))
     chance = calibrated(score, "logistic", RATES["context"], contexts)
-    return tables.shop("context", seed, chance, cross=[("daypart", "category"), ("device", "price")])
+    crossed, known = [("daypart", "category"), ("device", "price")], {"daypart": [*DAYPARTS], "device": [*DEVICES]}
+    return tables.shop("context", seed, chance, cross=crossed, context_levels=known)
 
 
 SHOPS: dict[str, Callable[[int], Shop]] = {

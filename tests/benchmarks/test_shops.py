@@ -20,7 +20,7 @@ from benchmarks import front_door
 from benchmarks.front_door import Job, by_hand, declared, from_tables, main, played, rise, share, summary
 from benchmarks.handmade import HandMade, Reals, encoded
 from benchmarks.shop import ELIGIBLE, ITEM_ID, ITEMS, SLATE_SIZE, USER_ID, USERS, Request, Shop
-from benchmarks.shops import RATES, SHOPS
+from benchmarks.shops import DAYPARTS, DEVICES, RATES, SHOPS
 
 
 def log_odds(chances: Reals) -> Reals:
@@ -220,11 +220,8 @@ stands: list[Stand] = []
 
 @pytest.fixture
 def stand(monkeypatch: pytest.MonkeyPatch) -> None:
-    def features(columns: Any = None, **stated: Any) -> dict[str, Any]:
-        return {"columns": columns, **stated}
-
     stands.clear()
-    modules = SimpleNamespace(Recommender=Stand, Features=features)
+    modules = SimpleNamespace(Recommender=Stand, Features=dict, Category=tuple)
     monkeypatch.setattr(front_door, "import_module", lambda name: modules)
 
 
@@ -251,11 +248,12 @@ def test_the_recommender_gets_raw_tables_and_its_own_clicks(shops: dict[str, Sho
 
 @pytest.mark.usefixtures("stand")
 def test_crosses_are_stated_or_inferred_and_bins_kept(shops: dict[str, Shop]) -> None:
-    assert declared(shops["linear"], "stated") == {"columns": None, "cross": [("segment", "category")], "match": None}
-    assert declared(shops["linear"], "inferred") == {"columns": None}
+    assert declared(shops["linear"], "stated") == {"cross": [("segment", "category")], "match": [], "width": 128}
+    assert declared(shops["linear"], "inferred") == {}
+    assert declared(shops["context"], "inferred") == {"context": {"daypart": DAYPARTS, "device": DEVICES}}
     assert declared(shops["tastes"], "stated")["match"] == [("tastes", "style")]
     assert declared(shops["nonlinear"], "plain") is None
-    bins = declared(shops["nonlinear"], "inferred")["columns"]["price"]
+    bins = declared(shops["nonlinear"], "inferred")["items"]["price"]
     price = [row["price"] for row in shops["nonlinear"].items]
     own = shops["nonlinear"].expert
     both = bins.fit_transform(np.array(price)[:, None]), encoded(own.items["price"], 6)[0]
