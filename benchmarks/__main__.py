@@ -81,6 +81,12 @@ BENCHMARKS = {
         "million_arms",
         quick="--arms 100000 --rounds 20",
     ),
+    "front-door": Benchmark(
+        "clicks the recommender collects from raw tables, as a share of the same policy's on hand-made columns",
+        "front_door",
+        quick="--quick --shops linear nonlinear --policies linucb",
+        full="--out docs/records/front_door.json",
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "sweep_overhead",
