@@ -81,7 +81,7 @@ class Decisions:
         if len(decision.items) > self.slate_size:
             got = f"got {len(decision.items)} in decision {decision.id!r}"
             raise DataError(f"decisions: expected slates of at most {self.slate_size} items, {got}; ask for fewer")
-        if self._open.find(decision.id) is not None or self._remembered.find(decision.id) is not None:
+        if is_known(self, decision.id):
             raise DataError(f"decisions: expected an id that was never used, got {decision.id!r} again; give a new one")
         self._open.enter(opened(decision, self.config))
 
@@ -225,6 +225,11 @@ class Decisions:
                 raise StateError(f"open decisions: expected open ones, got {record.decision.id!r}, which is closed")
             decisions._open.enter(record)
         return decisions
+
+
+def is_known(decisions: Decisions, id: str) -> bool:
+    """Whether a decision is open or among the last closed ones."""
+    return decisions._open.find(id) is not None or decisions._remembered.find(id) is not None
 
 
 def _settings(state: Mapping[str, Any], reward: SlateValue | None) -> tuple[FeedbackConfig, int, SlateValue]:

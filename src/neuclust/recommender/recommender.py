@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import ConfigError
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
@@ -14,15 +14,17 @@ from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.feedback import Details, Unanswered
 from neuclust.recommender.learner import Learner
+from neuclust.recommender.loading import load_recommender
 from neuclust.recommender.log import EventLog
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
-from neuclust.recommender.requests import Request, RequestDetails, read_request
+from neuclust.recommender.reader import accept_choice, make_reader
+from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
 from neuclust.recommender.rows import Changes
+from neuclust.recommender.saving import fitted_transformers, save_recommender
 from neuclust.recommender.schema import Schema, check_names
 from neuclust.recommender.stock import Stock
 from neuclust.recommender.values import Id, Value
 
-MOST_REQUESTS = 10_000  # in one call
 Made = tuple[str, int, int, Chosen]
 
 
@@ -49,6 +51,12 @@ class Recommender:
         self.log = EventLog.opened(options.get("log"))
         self.log.started(self)
 
+    save = save_recommender
+    load = classmethod(load_recommender)
+    reader = make_reader
+    accept = accept_choice
+    transformers = property(fitted_transformers)
+
     # --- requests -------------------------------------------------------------------------------------------------
 
     def recommend(self, user: Id | Mapping[str, Any] | None = None, **details: Unpack[RequestDetails]) -> Choice:
@@ -63,22 +71,13 @@ class Recommender:
 
         Where one is refused, none is answered. All are answered by what was learned before the call.
         """
-        if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable):
-            raise DataError(f"requests: expected a list of dictionaries, got {requests!r:.100}")
-        read = []
-        for at, arguments in enumerate(requests):
-            if not isinstance(arguments, Mapping) or at >= MOST_REQUESTS:
-                wanted = f"at most {MOST_REQUESTS:,} dictionaries such as {{'user': 'u17'}}"
-                raise DataError(f"requests: expected {wanted}, got {arguments!r:.100} as number {at + 1}")
-            details = {name: value for name, value in arguments.items() if name != "user"}
-            read.append(read_request(arguments.get("user"), details, self.settings.slate_size))
-        return self._answered(read)
+        return self._answered(read_requests(requests, self.settings.slate_size))
 
     def _answered(self, requests: Sequence[Request]) -> list[Choice]:
         now = self.clock()
         self._learn(self.decisions.due(now))
         known = [self.answers.find(request) for request in requests]
-        new, again = _distinct(requests, known)
+        new, again = distinct(requests, known)
         offers = [offer(request, self.stock.catalogue) for request in new]  # refuses before anything changes
         chosen = self._chosen(new, offers)
         choices = [self._entered(request, each, now) for request, each in zip(new, chosen, strict=True)]
@@ -195,24 +194,3 @@ class Recommender:
         rows = users[np.linspace(0, len(users) - 1, min(len(users), 512)).astype(np.int64)]
         learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, rows)
         self.schema, self.learner, self.stock = schema, learner, stock
-
-
-def _distinct(requests: Sequence[Request], known: Sequence[Choice | None]) -> tuple[list[Request], list[int]]:
-    """Requests to be answered, each once, and for every request its place among them (−1: it is known)."""
-    new: list[Request] = []
-    places: dict[Id, int] = {}
-    again = []
-    for request, choice in zip(requests, known, strict=True):
-        if choice is not None:
-            again.append(-1)
-            continue
-        at = None if request.request_id is None else places.get(request.request_id)
-        if at is not None and new[at].fingerprint() != request.fingerprint():
-            raise DataError(f"request_id: expected one request under {request.request_id!r:.100}, got two others")
-        if at is None:
-            at = len(new)
-            new.append(request)
-            if request.request_id is not None:
-                places[request.request_id] = at
-        again.append(at)
-    return new, again

@@ -2,13 +2,23 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypedDict
 
-from neuclust.errors import DataError, suggestion
-from neuclust.recommender.values import Id, NotPlain, Value, check_name, plain, plain_id
+from neuclust.errors import DataError, NeuclustError, suggestion
+from neuclust.recommender.values import (
+    Id,
+    NotPlain,
+    Value,
+    check_name,
+    plain,
+    plain_id,
+    value_from_json,
+    value_to_json,
+)
 
+MOST_REQUESTS = 10_000  # in one call
 MOST_ELIGIBLE = 1_000_000  # ids in one request
 MOST_COLUMNS = 1_000  # features of one user, or entries of one context
 
@@ -76,6 +86,68 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
     )
     _check_required(request)
     return request
+
+
+def read_requests(requests: Any, slate_size: int) -> list[Request]:
+    """Many requests, each a dictionary of the arguments of one."""
+    if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable):
+        raise DataError(f"requests: expected a list of dictionaries, got {_brief(requests)}")
+    read = []
+    for at, arguments in enumerate(requests):
+        if not isinstance(arguments, Mapping) or at >= MOST_REQUESTS:
+            wanted = f"at most {MOST_REQUESTS:,} dictionaries such as {{'user': 'u17'}}"
+            raise DataError(f"requests: expected {wanted}, got {_brief(arguments)} as number {at + 1}")
+        details = {name: value for name, value in arguments.items() if name != "user"}
+        read.append(read_request(arguments.get("user"), details, slate_size))
+    return read
+
+
+def distinct(requests: Sequence[Request], known: Sequence[object]) -> tuple[list[Request], list[int]]:
+    """Requests without an answer that is `known`, each once, and for every request its place among them (−1: known)."""
+    new: list[Request] = []
+    places: dict[Id, int] = {}
+    again = []
+    for request, answer in zip(requests, known, strict=True):
+        if answer is not None:
+            again.append(-1)
+            continue
+        at = None if request.request_id is None else places.get(request.request_id)
+        if at is not None and new[at].fingerprint() != request.fingerprint():
+            raise DataError(f"request_id: expected one request under {request.request_id!r:.100}, got two others")
+        if at is None:
+            at = len(new)
+            new.append(request)
+            if request.request_id is not None:
+                places[request.request_id] = at
+        again.append(at)
+    return new, again
+
+
+def request_to_json(request: Request) -> dict[str, Any]:
+    """A request as JSON values."""
+    rows = {name: _row_to_json(getattr(request, name)) for name in ("user_features", "context")}
+    ids = {name: list(getattr(request, name)) for name in ("exclude", "required")}
+    eligible = None if request.eligible is None else list(request.eligible)
+    others = {"at_most": dict(request.at_most), "k": request.k, "request_id": request.request_id}
+    return {"user": request.user, **rows, "eligible": eligible, **ids, **others}
+
+
+def request_from_json(saved: Any) -> Request:
+    """What `request_to_json` wrote, read as a request is; one of another kind is a `DataError`."""
+    if not isinstance(saved, Mapping) or set(saved) != {each.name for each in fields(Request)}:
+        raise DataError(f"choice: expected its request, got {_brief(saved)}")
+    details = {name: value for name, value in saved.items() if name != "user"}
+    try:
+        for name in ("user_features", "context"):
+            details[name] = {column: value_from_json(value) for column, value in dict(saved[name]).items()}
+        most = saved["k"] if type(saved["k"]) is int else 1  # the slate size is compared by whoever accepts it
+        return read_request(saved["user"], details, most)
+    except (NeuclustError, TypeError, ValueError) as error:
+        raise DataError(f"choice: expected its request as it was asked; {error!s:.300}") from None
+
+
+def _row_to_json(row: Mapping[str, Value]) -> dict[str, Any]:
+    return {column: value_to_json(value) for column, value in row.items()}
 
 
 def _mapping(given: Any, name: str) -> dict[str, Value]:

@@ -11,7 +11,7 @@ from neuclust.errors import ConfigError, close_names
 from neuclust.recommender.design import Design
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.encoders.side import Side, fit_side, with_context
-from neuclust.recommender.features import Features
+from neuclust.recommender.features import Features, transformers_of
 from neuclust.recommender.tables import Table
 from neuclust.recommender.values import Value
 
@@ -57,7 +57,8 @@ class Schema:
     def from_state(
         cls, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], transformers: Mapping[str, Any] | None
     ) -> "Schema":
-        items, user = (Side.from_json(saved.get(side), transformers) for side in ("items", "user"))
+        items = Side.from_json(saved.get("items"), transformers_of(transformers, "items"))
+        user = Side.from_json(saved.get("user"), transformers_of(transformers, "users", "context"))
         return cls(items, user, Design.from_state(saved.get("design"), arrays), int(saved.get("version", 1)))
 
 
