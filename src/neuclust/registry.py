@@ -202,6 +202,8 @@ def knows_truth(name: str) -> bool:
 def load_policy(directory: Path, **parts: Any) -> Policy:
     """A policy as `save` left it; `parts` cannot be saved: `clusterer=`, `means=`, `value=`, `catalogue=`."""
     manifest, state = read_state(directory)
+    if "recommender" in manifest:
+        raise SaveError(f"{directory}: expected a saved policy, got a saved recommender; use Recommender.load")
     making = {name: value for name, value in manifest.items() if name != "format"}
     try:
         return restore_policy(making, state, parts)

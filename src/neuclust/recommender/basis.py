@@ -115,7 +115,8 @@ def make_basis(columns: Columns, projection: Projection, products: Sequence[Sequ
     labels += [f"{side} {at + 1} of {p} (projection)" for at in range(p)]
     labels += [" x ".join(columns.labels[at] for at in product) for product in products]
     index = np.array(filled, dtype=np.int64).reshape(len(filled), order)
-    return Basis(tuple(labels), projection.centre, projection.vectors, index)
+    vectors = np.ascontiguousarray(projection.vectors)  # as a save holds it: another layout rounds otherwise
+    return Basis(tuple(labels), projection.centre, vectors, index)
 
 
 def no_projection(dim: int) -> Projection:

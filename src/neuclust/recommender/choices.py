@@ -39,7 +39,7 @@ class Shown:
         return {
             "codes": self.codes.tolist(), "items": self.items.tolist(), "user": self.user.tolist(),
             "means": _listed(slate.means.tolist()), "bonuses": _listed(slate.bonuses.tolist()),
-            "propensities": None if slate.propensities is None else slate.propensities.tolist(),
+            "propensities": None if slate.propensities is None else _listed(slate.propensities.tolist()),
             "explored": None if slate.explored is None else slate.explored.tolist(),
             "cluster": slate.cluster, "t": self.t, "draw": self.draw, "version": self.version,
         }  # fmt: skip
@@ -133,7 +133,9 @@ class Choice:
     def to_json(self) -> dict[str, Any]:
         """Everything, with its rows, as JSON values: to be handed from a reader to `Recommender.accept`."""
         plain = {name: getattr(self, name) for name in _CHECKS}
-        plain |= {"means": _listed(self.means), "bonuses": _listed(self.bonuses), "time": _listed([self.time])[0]}
+        for name in ("means", "bonuses", "propensities"):
+            plain[name] = None if plain[name] is None else _listed(plain[name])
+        plain["time"] = _listed([self.time])[0]
         shown = None if self.shown is None else self.shown.to_json()
         return {**plain, "shown": shown, "request": None if self.request is None else request_to_json(self.request)}
 

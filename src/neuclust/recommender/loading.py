@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 Arrays = dict[str, NDArray[Any]]
 ENTRIES = {"recommender", "settings", "clock", "last", "policy", "schema", "items", "users", "decisions"}
 TABLES = ("items", "users", "context")
+LONGEST = 700  # characters of a sentence
 CHECKED = 1_000  # open decisions whose features are computed at a time
 
 
@@ -88,11 +89,16 @@ def _one_sentence(folder: Path) -> Iterator[None]:
     try:
         yield
     except NeuclustError as error:
-        raise SaveError(f"{folder}: {' '.join(str(error).split())}") from error
+        raise SaveError(f"{folder}: {_line(error)}") from error
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
-        said = " ".join(str(error).split()) or repr(error)
-        raise SaveError(f"{folder}: expected a complete save of a recommender, got {said:.300}") from error
+        raise SaveError(f"{folder}: expected a complete save of a recommender, got {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    """What an error says, on one line of moderate length."""
+    said = " ".join(str(error).split()) or repr(error)
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
 
 
 @dataclass(frozen=True)

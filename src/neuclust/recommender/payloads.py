@@ -103,8 +103,8 @@ def _split(values: NDArray[Any], lengths: NDArray[np.int64], name: str) -> list[
 def _shown(parts: Mapping[str, NDArray[Any]], sizes: list[int], numbers: list[int], flags: list[int]) -> Shown:
     slots, width, _ = sizes
     t, draw, version, cluster = numbers
-    if t < 1 or version < 1:
-        raise _damaged("rounds and versions counted from 1", f"{t} and {version}")
+    if t < 1 or version < 0:
+        raise _damaged("rounds from 1 and versions from 0", f"{t} and {version}")
     slate = Slate(
         torch.arange(slots), torch.from_numpy(parts["means"].copy()), torch.from_numpy(parts["bonuses"].copy()),
         torch.from_numpy(parts["propensities"].copy()) if flags[0] else None,

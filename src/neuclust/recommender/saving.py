@@ -77,7 +77,11 @@ def _making(learner: Learner) -> dict[str, Any]:
 
 def _bytes(content: Any) -> NDArray[np.uint8]:
     """JSON as bytes: the manifest has a bound, and levels, labels and answers may be many."""
-    return np.frombuffer(json.dumps(content, allow_nan=False, separators=(",", ":")).encode(), dtype=np.uint8)
+    try:
+        text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise SaveError(f"saving: expected finite numbers, got others ({error!s:.100}); load an earlier save") from None
+    return np.frombuffer(text.encode(), dtype=np.uint8)
 
 
 def _tensor(array: NDArray[Any]) -> Tensor:

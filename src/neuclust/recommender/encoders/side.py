@@ -89,7 +89,9 @@ class Side:
         waiting = [encoder for encoder in self.encoders if not encoder.settled]
         if not waiting:
             return
-        self.encode_row(row)  # refuses
+        with _Of(self.name):
+            for name in self.slices.keys() & row.keys():  # what the row does not say is not looked at
+                self._by_name[name].write(_plain(row[name], name), np.zeros(self._by_name[name].width))
         for encoder in waiting:
             encoder.observe([_plain(row.get(encoder.name), encoder.name)])
 
