@@ -23,7 +23,7 @@ from neuclust.persistence import MANIFEST, MOST_MANIFEST, read_state, save_polic
 from neuclust.recommender.features import Features
 from neuclust.recommender.recommender import Recommender
 
-POLICIES = {
+POLICIES: dict[str, dict[str, Any]] = {
     "linucb": {}, "popular": {}, "auto": {"exploration": 0.3}, "neuclust": {"exploration": 0.2}, "auto:linear": {},
     "lin-ts": {"exploration": 0.1, "seed": 7}, "cn-ucb": {}, "epsilon-greedy": {"seed": 3}, "neural-linear": {},
     "uniform": {},
