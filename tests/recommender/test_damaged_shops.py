@@ -166,9 +166,9 @@ def test_damaged_files_are_refused_or_harmless(tmp_path: Path) -> None:
 
 
 def test_damaged_content_is_refused_or_loads_a_shop_that_answers(tmp_path: Path) -> None:
-    counts = attack_content(tmp_path, kinds=2, tries=120)
-    assert counts["refused"] > 50
-    assert counts["loaded"] > 10
+    counts = attack_content(tmp_path, kinds=2, tries=60)
+    assert counts["refused"] > 25
+    assert counts["loaded"] > 5
 
 
 @pytest.mark.soak
@@ -194,7 +194,7 @@ def test_parts_of_different_saves_do_not_go_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "entry", ["recommender", "settings", "clock", "last", "policy", "schema", "items", "decisions"]
 )
-@pytest.mark.parametrize("value", [None, -1, "x", [], {}, 10**30, 1.5])
+@pytest.mark.parametrize("value", [None, -1, [], {}])
 def test_wrong_entries_are_refused(entry: str, value: Any, frozen: tuple[Path, dict[str, Any], State]) -> None:
     folder, manifest, state = frozen
     write_sealed(folder, {**manifest, entry: value}, state)

@@ -55,7 +55,10 @@ def same(first: tuple[dict[str, Any], dict[str, Tensor]], second: tuple[dict[str
     )
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+SELDOM = [pytest.param(name, marks=pytest.mark.soak) for name in list(POLICIES)[6:]]
+
+
+@pytest.mark.parametrize("policy", [*list(POLICIES)[:6], *SELDOM])
 def test_a_loaded_shop_goes_on_as_the_one_that_was_saved(policy: str, tmp_path: Path) -> None:
     shop = small_shop(policy, **POLICIES[policy])
     before = play(shop, range(1, 31))
