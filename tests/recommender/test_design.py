@@ -74,12 +74,12 @@ def fit(spec: Spec, items: Side = ITEMS, user: Side = USER, count: int = 40) -> 
     return Design.fit(spec, items, user, rows(items, count), rows(user, count, 1))
 
 
-def value(label: str, x: Matrix, u: Matrix, items: Side = ITEMS, user: Side = USER) -> Any:
+def value(label: str, x: Matrix, u: Matrix, user: Side) -> Any:
     """What a label of plain columns says, item by item."""
     out: Any = np.ones(len(x))
     for part in label.split(" x "):
-        if part in items.labels:
-            out = out * x[:, items.labels.index(part)]
+        if part in ITEMS.labels:
+            out = out * x[:, ITEMS.labels.index(part)]
         elif part in user.labels:
             out = out * u[user.labels.index(part)]
         else:
@@ -87,12 +87,12 @@ def value(label: str, x: Matrix, u: Matrix, items: Side = ITEMS, user: Side = US
     return out
 
 
-def check(design: Design, count: int = 5) -> None:
-    x, u = rows(ITEMS, count, 2), rows(USER, 1, 3)[0]
+def check(design: Design, user: Side = USER) -> None:
+    x, u = rows(ITEMS, 5, 2), rows(user, 1, 3)[0]
     z = design.rows(x, u)
-    assert z.shape == (count, design.width)
+    assert z.shape == (5, design.width)
     for at, label in enumerate(design.labels):
-        np.testing.assert_allclose(z[:, at], value(label, x, u), atol=1e-12, err_msg=label)
+        np.testing.assert_allclose(z[:, at], value(label, x, u, user), atol=1e-12, err_msg=label)
 
 
 def test_a_stated_cross_is_the_outer_product_after_the_columns() -> None:
@@ -204,11 +204,46 @@ def test_the_width_of_a_huge_cross_is_told_without_making_it() -> None:
         fit(Spec([("c0", "c1", "c2")]), items)
 
 
+PLAIN = Side({"segment": 2, "age": 1, "city": 3}, {"segment": ("gold", "new"), "city": ("red", "Oslo", "Rome")})
+
+
 def test_nothing_stated_takes_all_products_where_they_fit() -> None:
+    design = fit(Spec(), user=PLAIN)  # one level in common is no match
+    assert set(design.labels[15:]) == {f"{user} x {item}" for user, item in product(PLAIN.labels, ITEMS.labels)}
+    check(design, PLAIN)
+    assert design.describe()[1:] == ["every other user column x item column: 48 columns"]
+
+
+def test_nothing_stated_matches_columns_alike_and_multiplies_the_others() -> None:
     design = fit(Spec())
-    crossed = {f"{user} x {item}" for user, item in product(USER.labels, ITEMS.labels)}
-    assert set(design.labels[15:]) == crossed
+    assert design.labels[15:17] == ("tastes=blue x tags=blue", "tastes=red x tags=red")
+    others = product(USER.labels[:3], ITEMS.labels[:4])
+    assert set(design.labels[17:]) == {f"{user} x {item}" for user, item in others}
     check(design)
+    assert design.describe()[1:] == [
+        "tastes matched with tags: 2 columns",
+        "every other user column x item column: 12 columns",
+    ]
+
+
+def test_vectors_of_one_length_are_alike_and_numbers_are_not() -> None:
+    items = Side({"embedding": 4, "price": 1, "other": 3})
+    design = fit(Spec(), items, Side({"wish": 4, "age": 1}))
+    assert design.labels[14:18] == tuple(f"wish[{at}] x embedding[{at}]" for at in range(4))
+    assert design.labels[18:] == ("age x price", *(f"age x other[{at}]" for at in range(3)))
+
+
+def test_matches_and_projections_of_the_others_stand_together() -> None:
+    design = fit(Spec(width=24))
+    assert design.labels[15:17] == ("tastes=blue x tags=blue", "tastes=red x tags=red")
+    assert len(design.labels[17:]) == 7
+    x, u = rows(ITEMS, 6), rows(USER, 1)[0]
+    z = design.rows(x, u)
+    x[:, 4:] = 7  # tags have a match: no projection reads them
+    np.testing.assert_allclose(design.rows(x, u)[:, 17:], z[:, 17:])
+    u[3:] = 7
+    np.testing.assert_allclose(design.rows(x, u)[:, 17:], z[:, 17:])
+    assert (np.abs(z[:, 17:]).max(0) > 0).all()
 
 
 def test_an_empty_list_states_that_nothing_is_crossed() -> None:
@@ -217,9 +252,9 @@ def test_an_empty_list_states_that_nothing_is_crossed() -> None:
 
 
 def test_products_that_do_not_fit_are_those_of_projections() -> None:
-    design = fit(Spec(width=40))
+    design = fit(Spec(width=40), user=PLAIN)
     assert design.width == 40
-    assert design.labels[:15] == ("constant", *ITEMS.labels, *USER.labels)
+    assert design.labels[:15] == ("constant", *ITEMS.labels, *PLAIN.labels)
     assert "user 1 of" in design.labels[15]
     assert "items 1 of" in design.labels[15]
     assert "projection" in design.describe()[1]
@@ -227,13 +262,11 @@ def test_products_that_do_not_fit_are_those_of_projections() -> None:
 
 def test_principal_products_span_most_of_the_variance_of_all_products() -> None:
     rng = np.random.default_rng(4)
-    x = rng.normal(size=(300, ITEMS.width)) * np.linspace(2, 0.2, ITEMS.width)
-    u = rng.normal(size=(200, USER.width)) * np.linspace(1, 0.1, USER.width)
-    sample = Sample.of(ITEMS, USER, x, u)
+    x, u = rng.normal(size=(300, 8)) * np.linspace(2, 0.2, 8), rng.normal(size=(200, 6)) * np.linspace(1, 0.1, 6)
+    sample = Sample.of(Side({"e": 8}), Side({"f": 6}), x, u)
     terms = principal_terms(sample, 10)
-    kept = sum(
-        sample.item_directions.variances[term.items] * sample.user_directions.variances[term.user] for term in terms
-    )
+    items, user = sample.items.joined.variances, sample.user.joined.variances
+    kept = sum(items[term.items] * user[term.user] for term in terms)
     every = np.sort(
         np.outer(np.linalg.eigvalsh(np.cov(x.T, bias=True)), np.linalg.eigvalsh(np.cov(u.T, bias=True))).ravel()
     )
@@ -300,7 +333,7 @@ def test_the_width_is_a_bound_or_the_default_says_what_would_do(width: int, item
 
 
 def test_many_requests_in_one_pass_equal_single_ones() -> None:
-    for spec in (Spec(), Spec([("kind", "segment", "age")]), Spec(width=30)):
+    for spec in (Spec(), Spec([("kind", "segment", "age")]), Spec(width=24)):
         design = fit(spec)
         x, u = rows(ITEMS, 9, 5), rows(USER, 3, 6)
         owner = np.array([2, 0, 0, 1, 2, 2, 1, 0, 1])
@@ -327,7 +360,7 @@ def test_directions_are_orthonormal_with_definite_signs() -> None:
     assert principal(one_hot).vectors.shape == (3, 2)  # the levels sum to 1
 
 
-@pytest.mark.parametrize("spec", [Spec(), Spec(width=30), Spec([("segment", "kind", "price")], [("tastes", "tags")])])
+@pytest.mark.parametrize("spec", [Spec(), Spec(width=24), Spec([("segment", "kind", "price")], [("tastes", "tags")])])
 def test_what_is_saved_comes_back(spec: Spec) -> None:
     design = fit(spec)
     again = Design.from_state(json.loads(json.dumps(design.to_json())), design.arrays())
@@ -341,9 +374,9 @@ def test_what_is_saved_comes_back(spec: Spec) -> None:
     [
         ("pairs", None),
         ("pairs", np.zeros((2, 3), dtype=np.int64)),
-        ("pairs", np.full((2, 63), 99, dtype=np.int64)),
-        ("pairs", np.full((2, 63), -1, dtype=np.int64)),
-        ("pairs", np.zeros((2, 63))),
+        ("pairs", np.full((2, 29), 99, dtype=np.int64)),
+        ("pairs", np.full((2, 29), -1, dtype=np.int64)),
+        ("pairs", np.zeros((2, 29))),
         ("items.centre", np.zeros(3)),
         ("items.centre", np.full(8, np.nan)),
         ("user.projection", np.zeros((5, 0))),

@@ -102,8 +102,10 @@ class Projection:
     vectors: Matrix  # (d, p)
     variances: Matrix  # (p,) descending
 
-    def leading(self, count: int) -> "Projection":
-        return Projection(self.centre, self.vectors[:, :count], self.variances[:count])
+    def only(self, numbers: Sequence[int]) -> "Projection":
+        """Some of the directions."""
+        chosen = list(numbers)
+        return Projection(self.centre, self.vectors[:, chosen], self.variances[chosen])
 
 
 def make_basis(columns: Columns, projection: Projection, products: Sequence[Sequence[int]], side: str) -> Basis:

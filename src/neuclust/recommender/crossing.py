@@ -49,6 +49,11 @@ class Member:
     labels: tuple[str, ...]
     levels: tuple[str, ...] | None
 
+    @property
+    def is_vector(self) -> bool:
+        """Whether its columns are entries of a vector, which are labelled name[0], name[1], …"""
+        return self.levels is None and all(label.startswith(f"{self.name}[") for label in self.labels)
+
 
 @dataclass(frozen=True)
 class Sides:
@@ -68,12 +73,16 @@ class Sides:
             close = suggestion(name, known) if known else "there are none"
             raise ConfigError(f"expected columns that are encoded, got {name!r:.100}; {close}", field=field)
         ((side, plain),) = sides.items()
-        columns = self.items if side == "items" else self.user
-        place = columns.slices[plain]
-        if place.stop <= place.start:
+        member = self.of(side, plain)
+        if not member.positions:
             raise ConfigError(f"expected columns that are encoded, got {name!r:.100}, which is ignored", field=field)
-        labels = columns.labels[place]
-        return Member(side, plain, range(place.start, place.stop), labels, columns.levels(plain))
+        return member
+
+    def of(self, side: Side, name: str) -> Member:
+        """The column of this name on one side."""
+        columns = self.items if side == "items" else self.user
+        place = columns.slices[name]
+        return Member(side, name, range(place.start, place.stop), columns.labels[place], columns.levels(name))
 
     def _found(self, name: str) -> dict[Side, str]:
         found: dict[Side, str] = {}
@@ -102,6 +111,11 @@ class Stated:
         if self.matched:
             return len(self._shared())
         return math.prod(len(member.positions) for member in self.members)
+
+    @property
+    def line(self) -> str:
+        """For the table of features."""
+        return f"{self.name}: {self.count} {'column' if self.count == 1 else 'columns'}"
 
     def terms(self) -> list[Term]:
         places = self._shared() if self.matched else product(*(range(len(each.positions)) for each in self.members))
@@ -138,6 +152,19 @@ def stated(spec: Crossing, items: Columns, user: Columns) -> list[Stated]:
     return [*crosses, *matches]
 
 
+def matched(items: Columns, user: Columns, user_name: str, item_name: str) -> Stated | None:
+    """The match of two columns that are alike: at least two levels and half of those of one in common, or two vectors
+    of one length; None where they are not."""
+    members = (Sides(items, user).of("user", user_name), Sides(items, user).of("items", item_name))
+    found = _named_match(members)
+    if any(len(member.positions) < 2 for member in members):
+        return None
+    if all(member.is_vector for member in members):
+        return found if found.count else None
+    sizes = [len(member.levels or ()) for member in members]
+    return found if found.count >= 2 and 2 * found.count >= min(sizes) > 0 else None
+
+
 def _cross(sides: Sides, names: Sequence[str]) -> Stated:
     members = tuple(sides.member(name, "cross") for name in names)
     if len(members) < 2 or len({(member.side, member.name) for member in members}) < len(members):
@@ -150,8 +177,12 @@ def _match(sides: Sides, names: Sequence[str]) -> Stated:
     if [member.side for member in members] != ["user", "items"]:
         expected = "pairs of a user column and an item column"
         raise ConfigError(f"expected {expected}, got {tuple(names)!r:.100}; write ('tastes', 'tags')", field="match")
-    found = Stated(" matched with ".join(member.name for member in members), members, matched=True)
+    found = _named_match(members)
     if found.count == 0:
         expected = "two columns with levels in common, or two vectors of one length"
         raise ConfigError(f"expected {expected}, got {found.name!r:.200}; cross them instead", field="match")
     return found
+
+
+def _named_match(members: tuple[Member, ...]) -> Stated:
+    return Stated(" matched with ".join(member.name for member in members), members, matched=True)

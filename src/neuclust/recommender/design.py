@@ -14,13 +14,12 @@ from neuclust.recommender.basis import (
     Columns,
     Index,
     Matrix,
-    Projection,
     make_basis,
     read_texts,
     whole_array,
 )
 from neuclust.recommender.crossing import Crossing, Function, Stated, Term, stated
-from neuclust.recommender.default_crossing import Sample, default_terms, main_terms
+from neuclust.recommender.default_crossing import Directions, Sample, main_terms, product_terms
 
 MOST = 100_000  # features, whatever is asked for
 
@@ -46,17 +45,21 @@ class Design:
         found = stated(spec, items, user)
         sample = Sample.of(items, user, item_rows, user_rows)
         _check_width(sample, found, spec.width)
+        mains = main_terms(sample, spec.width)
         if spec.cross is None and spec.match is None:
-            return cls.of(sample, *default_terms(sample, spec.width))
-        return cls.of(sample, main_terms(sample, spec.width) + _products(found), [_line(each) for each in found])
+            room = spec.width - len(mains)
+            sample = sample.matching(room, item_rows, user_rows)
+            products, lines = product_terms(sample, room)
+        else:
+            products, lines = _products(found), [each.line for each in found]
+        return cls.of(sample, mains + products, lines)
 
     @classmethod
     def of(cls, sample: Sample, terms: Sequence[Term], notes: Sequence[str] = ()) -> Self:
         """The design of these features."""
-        items = _Functions.of([term.items for term in terms], sample.items.width)
-        user = _Functions.of([term.user for term in terms], sample.user.width)
-        item_basis = items.basis(sample.items, sample.item_directions, "items")
-        user_basis = user.basis(sample.user, sample.user_directions, "user")
+        items = _Functions.of([term.items for term in terms], sample.items.columns.width)
+        user = _Functions.of([term.user for term in terms], sample.user.columns.width)
+        item_basis, user_basis = items.basis(sample.items, "items"), user.basis(sample.user, "user")
         pairs = np.array([items.positions, user.positions], dtype=np.int64)
         return cls(item_basis, user_basis, pairs, _labels(terms, item_basis, user_basis, pairs), tuple(notes))
 
@@ -109,23 +112,23 @@ class Design:
 class _Functions:
     """The functions of one side that features use: directions, products of entries, and a position for each feature."""
 
-    directions: int
+    directions: tuple[int, ...]
     products: tuple[tuple[int, ...], ...]
     positions: tuple[int, ...]
 
     @classmethod
     def of(cls, functions: Sequence[Function], dim: int) -> Self:
         """Positions in [1, entries (dim), directions, products]."""
-        directions = max((each + 1 for each in functions if isinstance(each, int)), default=0)
+        directions = tuple(sorted({each for each in functions if isinstance(each, int)}))
         products = tuple(dict.fromkeys(each for each in functions if isinstance(each, tuple) and len(each) > 1))
         places: dict[Function, int] = {(): CONSTANT}
         places |= {(at,): 1 + at for at in range(dim)}
-        places |= {at: 1 + dim + at for at in range(directions)}
-        places |= {each: 1 + dim + directions + at for at, each in enumerate(products)}
+        others: tuple[Function, ...] = (*directions, *products)
+        places |= {each: 1 + dim + at for at, each in enumerate(others)}
         return cls(directions, products, tuple(places[each] for each in functions))
 
-    def basis(self, columns: Columns, directions: Projection, side: str) -> Basis:
-        return make_basis(columns, directions.leading(self.directions), self.products, side)
+    def basis(self, found: Directions, side: str) -> Basis:
+        return make_basis(found.columns, found.joined.only(self.directions), self.products, side)
 
 
 def _products(found: Sequence[Stated]) -> list[Term]:
@@ -135,10 +138,6 @@ def _products(found: Sequence[Stated]) -> list[Term]:
         for term in each.terms():
             unique.setdefault((term.items, term.user), term)
     return list(unique.values())
-
-
-def _line(each: Stated) -> str:
-    return f"{each.name}: {each.count} {'column' if each.count == 1 else 'columns'}"
 
 
 def _check_width(sample: Sample, found: Sequence[Stated], width: int) -> None:
