@@ -138,6 +138,7 @@ RULES = {
     "none": Rule(lambda *_: []),
     "default": Rule(chosen_terms),
     "default, half": Rule(chosen_terms, factor=0.5),
+    "default, quarter": Rule(chosen_terms, factor=0.25),
     "all": Rule(all_terms),
     "all, half": Rule(all_terms, factor=0.5),
     "all, no user": Rule(all_terms, user=False),

@@ -1,7 +1,7 @@
 """Functions of one side's encoded row: the constant, the entries, their projections and products of entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -73,6 +73,10 @@ class Basis:
             out[:, 1 + d + p :] = product
         return out
 
+    def relabelled(self, columns: Columns, side: str) -> Self:
+        """With the labels that columns have now."""
+        return replace(self, labels=basis_labels(columns.labels, self.projection.shape[1], self.products, side))
+
     def to_json(self) -> dict[str, Any]:
         return {"labels": list(self.labels)}
 
@@ -112,12 +116,17 @@ def make_basis(columns: Columns, projection: Projection, products: Sequence[Sequ
     """The basis of one side; `products` are tuples of two or more positions in the encoded row (0 to d − 1)."""
     order = max((len(product) for product in products), default=0)
     filled = [[at + 1 for at in product] + [CONSTANT] * (order - len(product)) for product in products]
-    p = projection.vectors.shape[1]
-    labels = ["constant", *columns.labels]
-    labels += [f"{side} {at + 1} of {p} (projection)" for at in range(p)]
-    labels += [" x ".join(columns.labels[at] for at in product) for product in products]
     index = np.array(filled, dtype=np.int64).reshape(len(filled), order)
-    return Basis(tuple(labels), projection.centre, projection.vectors, index)
+    count = projection.vectors.shape[1]
+    return Basis(basis_labels(columns.labels, count, index, side), projection.centre, projection.vectors, index)
+
+
+def basis_labels(labels: Sequence[str], directions: int, products: Index, side: str) -> tuple[str, ...]:
+    """Labels of the constant, of the entries, of so many directions and of products of entries."""
+    entries = ["constant", *labels]
+    projected = [f"{side} {at + 1} of {directions} (projection)" for at in range(directions)]
+    multiplied = [" x ".join(entries[at] for at in row if at != CONSTANT) for row in products.tolist()]
+    return (*entries, *projected, *multiplied)
 
 
 def no_projection(dim: int) -> Projection:

@@ -36,7 +36,6 @@ class Term:
 
     items: Function
     user: Function
-    label: str | None = None  # None: made of the labels of the two functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ class Stated:
         pairs = list(zip(self.members, places, strict=True))
         items = tuple(sorted(member.positions[at] for member, at in pairs if member.side == "items"))
         user = tuple(sorted(member.positions[at] for member, at in pairs if member.side == "user"))
-        return Term(items, user, " x ".join(member.labels[at] for member, at in pairs))
+        return Term(items, user)
 
     def _shared(self) -> list[tuple[int, ...]]:
         """Places of equal levels, or equal places where both columns are vectors of one length."""

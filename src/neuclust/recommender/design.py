@@ -1,7 +1,7 @@
 """The feature rows that models read: a constant, item and user columns, and how the two meet."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +61,7 @@ class Design:
         user = _Functions.of([term.user for term in terms], sample.user.columns.width)
         item_basis, user_basis = items.basis(sample.items, "items"), user.basis(sample.user, "user")
         pairs = np.array([items.positions, user.positions], dtype=np.int64)
-        return cls(item_basis, user_basis, pairs, _labels(terms, item_basis, user_basis, pairs), tuple(notes))
+        return cls(item_basis, user_basis, pairs, _labels(item_basis, user_basis, pairs), tuple(notes))
 
     @property
     def width(self) -> int:
@@ -78,6 +78,12 @@ class Design:
         features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
         features *= self.user.read(user_rows).take(self.pairs[1], axis=1).take(owner, axis=0)
         return features
+
+    def relabelled(self, items: Columns, user: Columns) -> Self:
+        """With the labels that columns have now: a free level gets its label when a request brings the level."""
+        item_basis, user_basis = self.items.relabelled(items, "items"), self.user.relabelled(user, "user")
+        labels = _labels(item_basis, user_basis, self.pairs)
+        return replace(self, items=item_basis, user=user_basis, labels=labels)
 
     def describe(self) -> list[str]:
         """Lines on how user and item columns meet, for the table of features."""
@@ -162,14 +168,14 @@ def _enough(sample: Sample, products: int) -> int:
     return width
 
 
-def _labels(terms: Sequence[Term], items: Basis, user: Basis, pairs: Index) -> tuple[str, ...]:
+def _labels(items: Basis, user: Basis, pairs: Index) -> tuple[str, ...]:
     """Labels of people's columns; one that both sides have says which it is."""
     both = set(items.labels) & set(user.labels)
     sides = [
         [f"{side}.{label}" if label in both else label for label in basis.labels]
         for side, basis in (("items", items), ("user", user))
     ]
-    return tuple(term.label or _label(sides[0][i], sides[1][j], i, j) for term, i, j in zip(terms, *pairs, strict=True))
+    return tuple(_label(sides[0][i], sides[1][j], i, j) for i, j in zip(*pairs.tolist(), strict=True))
 
 
 def _label(item: str, user: str, i: int, j: int) -> str:
