@@ -1,0 +1,111 @@
+"""CSV files as columns of typed values: the cells of a column decide what it holds.
+
+Columns of whole numbers, of numbers, of true and false and of ISO dates become these; everything else stays text, so
+that ids such as 00017 keep their zeros. The standard library reads the file: it tells repeated headings, which most
+readers rename.
+"""
+
+import csv
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, TextIO
+
+from neuclust.errors import DataError
+
+_WHOLE = re.compile(r"\s*-?(0|[1-9][0-9]{0,49})\s*")
+_REAL = re.compile(
+    r"\s*[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\s*|\s*(nan|[-+]?inf(inity)?)\s*", re.I
+)
+_FLAGS = {"true": True, "false": False}
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOMENT = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+_OTHER_SEPARATORS = (";", "\t", "|")
+
+
+def read_csv(path: Path, name: str, most_cells: int) -> tuple[dict[str, list[Any]], int]:
+    """Columns of a CSV file (UTF-8, commas, a line of headings; .gz compressed) and the number of its rows."""
+    try:
+        with _opened(path) as file:
+            lines = csv.reader(file, skipinitialspace=True, strict=True)
+            headings = next(lines, [])
+            _check_headings(headings, path, name)
+            cells = _rows(lines, headings, path, name, most_cells)
+    except UnicodeDecodeError:
+        raise DataError(f"{name}: expected a CSV file in UTF-8, got other bytes in {path}; save it as UTF-8") from None
+    except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{name}: expected a CSV file, got one that cannot be read at {path} ({error})") from None
+    columns = [list(column) for column in zip(*cells, strict=True)] if cells else [[] for _ in headings]
+    return {heading: typed(column) for heading, column in zip(headings, columns, strict=True)}, len(cells)
+
+
+def _opened(path: Path) -> TextIO:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _check_headings(headings: list[str], path: Path, name: str) -> None:
+    if len(headings) == 1:
+        for separator in _OTHER_SEPARATORS:
+            if separator in headings[0]:
+                got = f"got the one heading {headings[0]!r:.100} in {path}"
+                raise DataError(
+                    f"{name}: expected a CSV file with commas between its cells, {got}; save it with commas"
+                )
+    seen: set[str] = set()
+    for heading in headings:
+        if heading in seen:
+            got = f"got {heading!r:.100} twice in {path}"
+            raise DataError(f"{name}: expected every column name once, {got}; rename one of them")
+        seen.add(heading)
+
+
+def _rows(lines: Iterator[list[str]], headings: list[str], path: Path, name: str, most_cells: int) -> list[list[str]]:
+    """All rows; empty lines are left out, a line of another length is refused."""
+    rows: list[list[str]] = []
+    most = most_cells // max(len(headings), 1)
+    for number, line in enumerate(lines, start=2):
+        if not line:
+            continue
+        if len(line) != len(headings):
+            got = f"got {len(line)} in row {number} of {path}"
+            raise DataError(f"{name}: expected {len(headings)} cells per row, as there are headings, {got}")
+        if len(rows) >= most:
+            raise DataError(f"{name}: expected at most {most_cells:,} cells, got more in {path}; split the table")
+        rows.append(line)
+    return rows
+
+
+def typed(cells: list[str]) -> list[Any]:
+    """One column: empty cells are None, the others numbers, booleans or dates where all of them can be read so."""
+    present = [cell for cell in cells if cell and not cell.isspace()]
+    convert = _converter(present)
+    if convert is None:
+        return [cell if cell and not cell.isspace() else None for cell in cells]
+    try:
+        return [convert(cell) if cell and not cell.isspace() else None for cell in cells]
+    except ValueError:  # 2024-02-31 has the form of a date
+        return [cell if cell and not cell.isspace() else None for cell in cells]
+
+
+def _converter(cells: list[str]) -> Callable[[str], Any] | None:
+    if not cells:
+        return None
+    first = cells[0]
+    tests: list[tuple[Callable[[str], object], Callable[[str], Any]]] = [
+        (_WHOLE.fullmatch, int),
+        (_REAL.fullmatch, float),
+        (lambda cell: cell.strip().lower() in _FLAGS, lambda cell: _FLAGS[cell.strip().lower()]),
+        (_DAY.fullmatch, date.fromisoformat),
+        (lambda cell: _DAY.fullmatch(cell) or _MOMENT.fullmatch(cell), datetime.fromisoformat),
+    ]
+    for test, convert in tests:
+        if test(first) and all(map(test, cells)):
+            return convert
+    return None

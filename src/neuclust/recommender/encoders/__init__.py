@@ -1,0 +1,1 @@
+"""Columns of plain values as columns of numbers."""
