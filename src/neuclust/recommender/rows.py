@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError
+from neuclust.recommender.tables import MOST_COLUMNS
+from neuclust.recommender.values import LONGEST_ID, Id, shown
 
-Id = str | int
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Encode = Callable[[Mapping[str, list[Any]]], Matrix]
 
-LONGEST_ID = 1000  # characters; a whole number of as many digits has about 3,322 bits
-MOST_BITS = 3322
-MOST_COLUMNS = 1000
+MOST_BITS = 3322  # of a whole number of 1,000 digits
 UNKNOWN = -1  # in the place of a code
 
 
@@ -142,14 +141,6 @@ def _is_id(value: object) -> bool:
     if type(value) is int:
         return value.bit_length() <= MOST_BITS
     return type(value) is str and len(value) <= LONGEST_ID
-
-
-def shown(value: object) -> str:
-    """A value cut to 100 characters; whole numbers of very many digits, which Python refuses to write, as such."""
-    try:
-        return f"{value!r:.100}"
-    except ValueError:
-        return "a whole number of very many digits"
 
 
 def check_values(name: str, values: Iterable[Any]) -> None:
