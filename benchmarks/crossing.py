@@ -14,7 +14,7 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from neuclust.errors import LearningWarning
 from neuclust.randomness import stream
 from neuclust.recommender.crossing import Term, stated
 from neuclust.recommender.default_crossing import (
+    FACTOR,
     Sample,
     main_terms,
     outer_terms,
@@ -56,7 +57,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Rule:
-    """Features beyond the main columns, as many as there is room for, and a factor on them."""
+    """Features beyond the main columns, as many as there is room for, and a factor on products not stated."""
 
     terms: Callable[[Shop, int], list[Term]]
     factor: float = 1.0
@@ -66,27 +67,29 @@ class Rule:
         """The features of this rule in a shop."""
         mains = [term for term in main_terms(sample_of(shop), WIDTH) if self.user or term.user == ()]
         room = WIDTH - len(mains)
+        products = [
+            replace(term, factor=self.factor if term.factor == FACTOR else 1.0) for term in self.terms(shop, room)
+        ]
         sample = sample_of(shop, room if self.terms is chosen_terms else 0)
-        design = Design.of(sample, [*mains, *self.terms(shop, room)])
-        return Features(shop, design, np.where(np.arange(design.width) < len(mains), 1.0, self.factor))
+        return Features(shop, Design.of(sample, [*mains, *products]))
 
 
 @dataclass(frozen=True)
 class Features:
-    """A design and a factor on each of its columns."""
+    """The design of a shop."""
 
     shop: Shop
     design: Design
-    factors: Matrix  # (width,)
 
     def rows(self, items: NDArray[np.int64], user: int) -> Matrix:
         """(n, width) of some items for one user."""
-        return self.design.rows(self.shop.items.rows[items], self.shop.users.rows[user]) * self.factors
+        return self.design.rows(self.shop.items.rows[items], self.shop.users.rows[user])
 
     @property
     def content(self) -> bytes:
         """Equal for rules that make the same features of a shop."""
-        return self.design.pairs.tobytes() + self.factors.tobytes() + "".join(self.design.labels).encode()
+        design = self.design
+        return design.pairs.tobytes() + design.factors.tobytes() + "".join(design.labels).encode()
 
 
 def true_terms(shop: Shop, room: int) -> list[Term]:  # noqa: ARG001
@@ -136,9 +139,9 @@ def sample_of(shop: Shop, room: int = 0) -> Sample:
 RULES = {
     "true": Rule(true_terms),
     "none": Rule(lambda *_: []),
-    "default": Rule(chosen_terms),
-    "default, half": Rule(chosen_terms, factor=0.5),
-    "default, quarter": Rule(chosen_terms, factor=0.25),
+    "default": Rule(chosen_terms, FACTOR),
+    "default, whole": Rule(chosen_terms),
+    "default, quarter": Rule(chosen_terms, FACTOR / 2),
     "all": Rule(all_terms),
     "all, half": Rule(all_terms, factor=0.5),
     "all, no user": Rule(all_terms, user=False),

@@ -32,7 +32,7 @@ def test_runs_are_kept_and_equal_features_played_once(tmp_path: Path, capsys: py
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert [(row["rule"], row["seed"]) for row in rows] == [("none", 0), ("default", 0)]
     assert all(row["random"] < row["best"] and row["clicks"] <= row["best"] for row in rows)
-    main([*order, "--rule", "default", "--rule", "all"])  # nothing is alike in this shop: the same features
+    main([*order, "--rule", "default", "--rule", "all, half"])  # nothing is alike in this shop: the same features
     again = [json.loads(line) for line in out.read_text().splitlines()]
-    assert again == [*rows, {**rows[1], "rule": "all"}]
+    assert again == [*rows, {**rows[1], "rule": "all, half"}]
     assert "| linucb" in capsys.readouterr().out

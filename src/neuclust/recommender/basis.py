@@ -73,6 +73,23 @@ class Basis:
             out[:, 1 + d + p :] = product
         return out
 
+    def parts(self, row: Matrix) -> Matrix:
+        """Each function of one row (d,) as a sum over [1, entries, products]: (size, size without directions).
+
+        A direction is the sum of (r_a − centre_a) P_ak over entries a; every other function is itself.
+        """
+        d, p = self.projection.shape
+        kept = [*range(1 + d), *range(1 + d + p, self.size)]
+        out = np.diag(self.read(row[None])[0])[:, kept]
+        out[1 + d : 1 + d + p, 1 : 1 + d] = ((row - self.centre)[:, None] * self.projection).T
+        return out
+
+    @property
+    def part_labels(self) -> tuple[str, ...]:
+        """Labels of what `parts` sums over."""
+        d, p = self.projection.shape
+        return self.labels[: 1 + d] + self.labels[1 + d + p :]
+
     def relabelled(self, columns: Columns, side: str) -> Self:
         """With the labels that columns have now."""
         return replace(self, labels=basis_labels(columns.labels, self.projection.shape[1], self.products, side))
@@ -87,7 +104,7 @@ class Basis:
     def from_state(cls, json: object, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """What `to_json` and `arrays` gave, checked."""
         labels = read_texts(json, "labels")
-        centre, projection = (_floats(arrays, name, ndim) for name, ndim in (("centre", 1), ("projection", 2)))
+        centre, projection = (real_array(arrays, name, ndim) for name, ndim in (("centre", 1), ("projection", 2)))
         products = whole_array(arrays, "products", 2)
         d, p = projection.shape
         if len(centre) != d or len(labels) != 1 + d + p + len(products):
@@ -160,7 +177,7 @@ def whole_array(arrays: Mapping[str, NDArray[Any]], name: str, ndim: int) -> Ind
     return _array(arrays, name, ndim, np.dtype(np.int64))
 
 
-def _floats(arrays: Mapping[str, NDArray[Any]], name: str, ndim: int) -> Matrix:
+def real_array(arrays: Mapping[str, NDArray[Any]], name: str, ndim: int) -> Matrix:
     found: Matrix = _array(arrays, name, ndim, np.dtype(np.float64))
     if not np.isfinite(found).all():
         raise StateError(f"saved features: expected finite numbers in {name}, got others; was it saved so?")

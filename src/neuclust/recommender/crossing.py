@@ -32,10 +32,11 @@ class Crossing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One feature: a function of the item row times a function of the user row."""
+    """One feature: a function of the item row times a function of the user row, and a constant factor."""
 
     items: Function
     user: Function
+    factor: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

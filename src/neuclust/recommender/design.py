@@ -16,6 +16,7 @@ from neuclust.recommender.basis import (
     Matrix,
     make_basis,
     read_texts,
+    real_array,
     whole_array,
 )
 from neuclust.recommender.crossing import Crossing, Function, Stated, Term, stated
@@ -26,7 +27,7 @@ MOST = 100_000  # features, whatever is asked for
 
 @dataclass(frozen=True)
 class Design:
-    """z_c = a_{i_c}(x) · b_{j_c}(u): each feature is a function of the item row x times one of the user row u.
+    """z_c = f_c · a_{i_c}(x) · b_{j_c}(u): a function of the item row x times one of the user row u, times a factor.
 
     a and b are the functions of the two bases: constant, entries, projections, products of entries.
     """
@@ -34,6 +35,7 @@ class Design:
     items: Basis
     user: Basis
     pairs: Index  # (2, width): i and j
+    factors: Matrix  # (width,): f
     labels: tuple[str, ...]  # (width,)
     notes: tuple[str, ...]  # how user and item columns meet, one line each
 
@@ -61,7 +63,8 @@ class Design:
         user = _Functions.of([term.user for term in terms], sample.user.columns.width)
         item_basis, user_basis = items.basis(sample.items, "items"), user.basis(sample.user, "user")
         pairs = np.array([items.positions, user.positions], dtype=np.int64)
-        return cls(item_basis, user_basis, pairs, _labels(item_basis, user_basis, pairs), tuple(notes))
+        factors = np.array([term.factor for term in terms])
+        return cls(item_basis, user_basis, pairs, factors, _labels(item_basis, user_basis, pairs), tuple(notes))
 
     @property
     def width(self) -> int:
@@ -70,14 +73,28 @@ class Design:
     def rows(self, item_rows: Matrix, user_row: Matrix) -> Matrix:
         """Features of items (n, d_i) for one user (d_u,) -> (n, width)."""
         features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
-        features *= self.user.read(user_row[None])[0].take(self.pairs[1])
+        features *= self.user.read(user_row[None])[0].take(self.pairs[1]) * self.factors
         return features
 
     def rows_many(self, item_rows: Matrix, user_rows: Matrix, owner: Index) -> Matrix:
         """Row k has item_rows[k] of (m, d_i) and user_rows[owner[k]] of (r, d_u); (m, width)."""
         features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
-        features *= self.user.read(user_rows).take(self.pairs[1], axis=1).take(owner, axis=0)
+        features *= (self.user.read(user_rows).take(self.pairs[1], axis=1) * self.factors).take(owner, axis=0)
         return features
+
+    def attribution(self, weights: Matrix, item_row: Matrix, user_row: Matrix) -> dict[str, float]:
+        """The score Σ_c w_c z_c of one item (d_i,) and user (d_u,) in parts that columns and their products add to it.
+
+        Projections are resolved into the columns they are made of; the parts sum to the score, those of 0 are left out.
+        """
+        items, user = self.items.parts(item_row), self.user.parts(user_row)
+        found = items[self.pairs[0]].T @ ((weights * self.factors)[:, None] * user[self.pairs[1]])
+        names = _sided(self.items.part_labels, self.user.part_labels)
+        parts: dict[str, float] = {}
+        for i, j in np.argwhere(found).tolist():
+            label = _label(names[0][i], names[1][j], i, j)  # long levels are cut: two may have one label
+            parts[label] = parts.get(label, 0.0) + float(found[i, j])
+        return parts
 
     def relabelled(self, items: Columns, user: Columns) -> Self:
         """With the labels that columns have now: a free level gets its label when a request brings the level."""
@@ -98,20 +115,21 @@ class Design:
         """What `from_state` takes beside the JSON."""
         sides = (("items", self.items), ("user", self.user))
         named = {f"{side}.{name}": array for side, basis in sides for name, array in basis.arrays().items()}
-        return {**named, "pairs": self.pairs}
+        return {**named, "pairs": self.pairs, "factors": self.factors}
 
     @classmethod
     def from_state(cls, json: object, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """What `to_json` and `arrays` gave, checked."""
         items, user = (_saved_basis(json, arrays, side) for side in ("items", "user"))
         labels, notes = read_texts(json, "labels"), read_texts(json, "notes")
-        pairs = whole_array(arrays, "pairs", 2)
-        if pairs.shape != (2, len(labels)) or not labels:
-            raise StateError(f"saved features: expected a pair for each of {len(labels)} labels, got {pairs.shape}")
+        pairs, factors = whole_array(arrays, "pairs", 2), real_array(arrays, "factors", 1)
+        if pairs.shape != (2, len(labels)) or len(factors) != len(labels) or not labels:
+            got = f"{pairs.shape[1]} pairs and {len(factors)} factors"
+            raise StateError(f"saved features: expected one for each of {len(labels)} labels, got {got}")
         if (pairs < 0).any() or (pairs >= [[items.size], [user.size]]).any():
             expected = f"pairs of {items.size} item and {user.size} user functions"
             raise StateError(f"saved features: expected {expected}, got others; was it saved so?")
-        return cls(items, user, pairs, labels, notes)
+        return cls(items, user, pairs, factors, labels, notes)
 
 
 @dataclass(frozen=True)
@@ -169,13 +187,17 @@ def _enough(sample: Sample, products: int) -> int:
 
 
 def _labels(items: Basis, user: Basis, pairs: Index) -> tuple[str, ...]:
-    """Labels of people's columns; one that both sides have says which it is."""
-    both = set(items.labels) & set(user.labels)
-    sides = [
-        [f"{side}.{label}" if label in both else label for label in basis.labels]
-        for side, basis in (("items", items), ("user", user))
-    ]
-    return tuple(_label(sides[0][i], sides[1][j], i, j) for i, j in zip(*pairs.tolist(), strict=True))
+    names = _sided(items.labels, user.labels)
+    return tuple(_label(names[0][i], names[1][j], i, j) for i, j in zip(*pairs.tolist(), strict=True))
+
+
+def _sided(items: Sequence[str], user: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Labels of both sides; one that both have says which it is."""
+    both = set(items) & set(user)
+    return (
+        [f"items.{label}" if label in both else label for label in items],
+        [f"user.{label}" if label in both else label for label in user],
+    )
 
 
 def _label(item: str, user: str, i: int, j: int) -> str:
