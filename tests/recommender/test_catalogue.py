@@ -200,6 +200,13 @@ def test_items_are_encoded_again_from_their_raw_values() -> None:
         items.reencoded(lambda _: np.zeros((5, 2)))
 
 
+def test_items_of_ids_alone_are_encoded_again() -> None:
+    items = Catalogue(0)
+    items.add(["a", "b"], {}, np.zeros((2, 0)))
+    again = items.reencoded(lambda columns: np.zeros((len(columns), 3)))
+    assert again.profiles(again.all_codes()).tolist() == [[0, 0, 0], [0, 0, 0]]
+
+
 def test_a_copy_lives_its_own_life() -> None:
     items = shop()
     twin = items.copy()

@@ -54,10 +54,10 @@ class Rows:
         self._check(ids, columns, encoded)
         known = len(self.ids)
         fresh = [each for each in ids if each not in self.codes]
+        self._grow(known + len(fresh))
         self.codes.update(zip(fresh, range(known, known + len(fresh)), strict=True))
         self.ids.extend(fresh)
         codes = np.fromiter(map(self.codes.__getitem__, ids), np.int64, len(ids))
-        self._grow(len(self.ids))
         self.buffer[codes] = encoded
         for name in columns:
             self.columns.setdefault(name, [None] * known)
@@ -88,6 +88,8 @@ class Rows:
     def reencoded(self, codes: Codes, encode: Encode) -> Self:
         """The same ids, codes and raw values; the rows of `codes` encoded anew (n, d'), the others 0."""
         encoded = np.asarray(encode(self.only(codes)), dtype=np.float64)
+        if not self.columns and encoded.ndim == 2 and not len(encoded):
+            encoded = np.zeros((len(codes), encoded.shape[1]))  # a table without columns does not tell its rows
         if encoded.ndim != 2 or len(encoded) != len(codes) or not np.isfinite(encoded).all():
             raise DataError(f"encoding: expected {len(codes)} rows of finite numbers, got shape {encoded.shape}")
         columns = {name: list(values) for name, values in self.columns.items()}
