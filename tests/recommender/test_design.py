@@ -202,6 +202,25 @@ def test_directions_are_orthonormal_with_definite_signs() -> None:
     assert principal(one_hot).vectors.shape == (3, 2)  # the levels sum to 1
 
 
+def test_directions_of_long_rows_are_those_of_the_covariance() -> None:
+    wide = np.random.default_rng(1).normal(size=(12, 30)) * np.linspace(1, 3, 30)
+    found = principal(wide)  # fewer rows than columns
+    spread = wide - wide.mean(0)
+    assert found.vectors.shape == (30, 11)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(11), atol=1e-9)
+    np.testing.assert_allclose(spread.T @ spread / 12 @ found.vectors, found.vectors * found.variances, atol=1e-9)
+
+
+def test_very_many_rows_are_represented_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = rows(ITEMS, 4000) * np.linspace(3, 1, ITEMS.width)
+    full = principal(many)
+    monkeypatch.setattr("neuclust.recommender.basis.MOST_WORK", 1)
+    some = principal(many)
+    assert (some.centre == full.centre).all()
+    np.testing.assert_allclose(some.variances, full.variances, rtol=0.2)
+    assert not np.array_equal(some.variances, full.variances)
+
+
 @pytest.mark.parametrize("spec", [Spec(), Spec(width=24), Spec([("segment", "kind", "price")], [("tastes", "tags")])])
 def test_what_is_saved_comes_back(spec: Spec) -> None:
     design = fit(spec)

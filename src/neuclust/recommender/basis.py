@@ -13,6 +13,7 @@ Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-10  # share of the total variance below which a direction counts as absent
+FEWEST_ROWS, MOST_WORK = 2_000, 2 * 10**9  # rows that directions are found from, and multiplications for that
 CONSTANT = 0  # position of the constant 1 in every basis
 
 
@@ -151,18 +152,31 @@ def no_projection(dim: int) -> Projection:
 
 
 def principal(rows: Matrix) -> Projection:
-    """Right singular vectors of rows (N, d) less their mean, without those of no variance; signs by largest entry."""
-    if len(rows) < 2 or not rows.shape[1]:
-        return no_projection(rows.shape[1])
+    """Right singular vectors of rows (N, d) less their mean, without those of no variance; signs by largest entry.
+
+    Where N d² is large, evenly spaced rows stand for all of them.
+    """
+    count, d = rows.shape
+    if count < 2 or not d:
+        return no_projection(d)
     centre = rows.mean(0)
-    spread = rows - centre
-    variances, vectors = np.linalg.eigh(spread.T @ spread / len(rows))  # d is small, N may be 100,000
+    spread = rows[spaced(count, max(FEWEST_ROWS, MOST_WORK // d**2))] - centre
+    if d <= len(spread):
+        variances, vectors = np.linalg.eigh(spread.T @ spread / len(spread))
+    else:  # the smaller of the two matrices with the same positive eigenvalues
+        variances, left = np.linalg.eigh(spread @ spread.T / len(spread))
+        vectors = spread.T @ left / np.sqrt(np.maximum(variances, np.finfo(float).tiny) * len(spread))
     order = np.argsort(-variances, kind="stable")
-    variances, vectors = variances[order], vectors[:, order]
-    kept = variances > NEGLIGIBLE * max(float(variances.sum()), NEGLIGIBLE)
-    variances, vectors = variances[kept], vectors[:, kept]
-    largest = vectors[np.abs(vectors).argmax(0), np.arange(vectors.shape[1])]
-    return Projection(centre, vectors * np.sign(largest), variances)
+    kept = order[variances[order] > NEGLIGIBLE * max(float(variances.sum()), NEGLIGIBLE)]
+    vectors = vectors[:, kept]
+    largest = vectors[np.abs(vectors).argmax(0), np.arange(len(kept))]
+    return Projection(centre, vectors * np.sign(largest), variances[kept])
+
+
+def spaced(count: int, most: int) -> Index:
+    """At most so many of the numbers 0 to count − 1, evenly spaced."""
+    size = min(count, most)
+    return np.arange(size) * count // max(size, 1)
 
 
 def read_texts(json: object, name: str) -> tuple[str, ...]:
