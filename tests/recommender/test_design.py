@@ -140,13 +140,15 @@ def test_no_user_columns_at_all() -> None:
     assert design.rows(rows(ITEMS, 2), np.zeros(0)).shape == (2, 9)
 
 
-def test_many_requests_in_one_pass_equal_single_ones() -> None:
+def test_many_requests_in_one_pass_equal_single_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neuclust.recommender.design.BLOCK", 4)
     for spec in (Spec(), Spec([("kind", "segment", "age")]), Spec(width=24)):
         design = fit(spec)
         x, u = rows(ITEMS, 9, 5), rows(USER, 3, 6)
         owner = np.array([2, 0, 0, 1, 2, 2, 1, 0, 1])
         many = design.rows_many(x, u, owner)
         np.testing.assert_allclose(many, np.vstack([design.rows(x[k : k + 1], u[owner[k]]) for k in range(9)]))
+        assert design.rows_many(x[:0], u, owner[:0]).shape == (0, design.width)
 
 
 def test_labels_follow_columns_whose_levels_came_later() -> None:

@@ -23,6 +23,7 @@ from neuclust.recommender.crossing import Crossing, Function, Stated, Term, stat
 from neuclust.recommender.default_crossing import Directions, Sample, main_terms, product_terms
 
 MOST = 100_000  # features, whatever is asked for
+BLOCK = 512  # rows
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,12 @@ class Design:
 
     def rows_many(self, item_rows: Matrix, user_rows: Matrix, owner: Index) -> Matrix:
         """Row k has item_rows[k] of (m, d_i) and user_rows[owner[k]] of (r, d_u); (m, width)."""
-        features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
-        features *= (self.user.read(user_rows).take(self.pairs[1], axis=1) * self.factors).take(owner, axis=0)
+        users = self.user.read(user_rows).take(self.pairs[1], axis=1) * self.factors
+        features = np.empty((len(item_rows), self.width))
+        for start in range(0, len(features), BLOCK):  # what is computed on the way stays in the processor's cache
+            block = slice(start, start + BLOCK)
+            found = self.items.read(item_rows[block]).take(self.pairs[0], axis=1)
+            np.multiply(found, users.take(owner[block], axis=0), out=features[block])
         return features
 
     def attribution(self, weights: Matrix, item_row: Matrix, user_row: Matrix) -> dict[str, float]:
