@@ -71,7 +71,7 @@ def test_principal_products_span_most_of_the_variance_of_all_products() -> None:
     x, u = rng.normal(size=(300, 8)) * np.linspace(2, 0.2, 8), rng.normal(size=(200, 6)) * np.linspace(1, 0.1, 6)
     sample = Sample.of(Side({"e": 8}), Side({"f": 6}), x, u)
     terms = principal_terms(sample, 10)
-    items, user = sample.items.joined.variances, sample.user.joined.variances
+    items, user = sample.items.rest.variances, sample.user.rest.variances
     kept = sum(items[term.items] * user[term.user] for term in terms)
     every = np.sort(
         np.outer(np.linalg.eigvalsh(np.cov(x.T, bias=True)), np.linalg.eigvalsh(np.cov(u.T, bias=True))).ravel()
@@ -111,12 +111,19 @@ def test_many_columns_are_projected_themselves() -> None:
     assert {"hour[0]", "hour[1]", "hour[2]"} <= set(design.labels)
 
 
-def test_vectors_too_long_to_match_meet_in_projections() -> None:
-    items, user = Side({"embedding": 100}), Side({"wish": 100})
-    design = fit(Spec(), items, user, count=150)
-    assert design.width == 128
-    assert not any("wish[" in label for label in design.labels)
-    assert sum(" x " in label for label in design.labels) == 128 - 1 - 64 - 32
+def test_vectors_too_long_to_match_do_so_along_common_directions() -> None:
+    items, user = Side({"price": 1, "embedding": 100}), Side({"wish": 100, "age": 1})
+    x, u = rows(items, 150), rows(user, 90, 1)
+    x[:, 1:] = x[:, 1:13] @ np.random.default_rng(2).normal(size=(12, 100))  # of twelve dimensions
+    design = Design.fit(Spec(), items, user, x, u)
+    assert design.width <= 128
+    lines = design.describe()
+    assert lines[1] == "wish matched with embedding: 12 columns, along the leading directions of the items"
+    assert lines[2] == "every other user column x item column: 1 column"
+    both = [at for at, label in enumerate(design.labels) if " x " in label][:12]
+    z = np.stack([design.rows(x, one)[:, both].sum(1) for one in u])
+    centred = (u - u.mean(0))[:, :100] @ (x - x.mean(0))[:, 1:].T
+    np.testing.assert_allclose(z, centred, atol=1e-8)  # their sum is the inner product
 
 
 @settings(max_examples=60)

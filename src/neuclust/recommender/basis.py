@@ -1,7 +1,7 @@
 """Functions of one side's encoded row: the constant, the entries, their projections and products of entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -118,16 +118,15 @@ class Basis:
 
 @dataclass(frozen=True)
 class Projection:
-    """Leading directions of encoded rows around their mean, the largest variance first, and those variances."""
+    """Directions of encoded rows around their mean; those of one sample with the largest variance first."""
 
     centre: Matrix  # (d,)
     vectors: Matrix  # (d, p)
-    variances: Matrix  # (p,) descending
+    variances: Matrix = field(default_factory=lambda: np.zeros(0))  # (p,) descending, where they matter
 
     def only(self, numbers: Sequence[int]) -> "Projection":
-        """Some of the directions."""
-        chosen = list(numbers)
-        return Projection(self.centre, self.vectors[:, chosen], self.variances[chosen])
+        """Some of the directions, without their variances."""
+        return Projection(self.centre, self.vectors[:, list(numbers)])
 
 
 def make_basis(columns: Columns, projection: Projection, products: Sequence[Sequence[int]], side: str) -> Basis:
@@ -148,7 +147,7 @@ def basis_labels(labels: Sequence[str], directions: int, products: Index, side: 
 
 
 def no_projection(dim: int) -> Projection:
-    return Projection(np.zeros(dim), np.zeros((dim, 0)), np.zeros(0))
+    return Projection(np.zeros(dim), np.zeros((dim, 0)))
 
 
 def principal(rows: Matrix) -> Projection:

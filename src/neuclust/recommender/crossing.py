@@ -115,11 +115,16 @@ class Stated:
     @property
     def line(self) -> str:
         """For the table of features."""
-        return f"{self.name}: {self.count} {'column' if self.count == 1 else 'columns'}"
+        return f"{self.name}: {columns_of(self.count)}"
 
     def terms(self) -> list[Term]:
         places = self._shared() if self.matched else product(*(range(len(each.positions)) for each in self.members))
         return [self._term(place) for place in places]
+
+    def positions(self) -> list[list[int]]:
+        """Of a match: the entries of the user's column and those of the items' column that belong to them."""
+        places = zip(*self._shared(), strict=True)
+        return [[member.positions[at] for at in each] for member, each in zip(self.members, places, strict=True)]
 
     def _term(self, places: Sequence[int]) -> Term:
         pairs = list(zip(self.members, places, strict=True))
@@ -135,6 +140,10 @@ class Stated:
             return [(at, at) for at in range(len(one.positions))] if same else []
         places = {level: at for at, level in enumerate(other.levels or ())}
         return [(at, places[level]) for at, level in enumerate(one.levels or ()) if level in places]
+
+
+def columns_of(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"
 
 
 def stated(spec: Crossing, items: Columns, user: Columns) -> list[Stated]:
