@@ -44,6 +44,24 @@ def test_vectors_of_one_length_are_alike_and_numbers_are_not() -> None:
     assert design.labels[18:] == ("age x price", *(f"age x other[{at}]" for at in range(3)))
 
 
+@pytest.mark.parametrize(
+    ("user", "item", "names", "alike"),
+    [
+        (("red", "blue"), ("red", "blue", "green"), ("colour", "paint"), True),
+        (("red", "blue", "a", "b", "c"), ("red", "blue", "d", "e", "f"), ("colour", "paint"), False),
+        (("yes", "no"), ("yes", "no"), ("member", "sale"), False),
+        (("1", "2", "3.5"), ("1", "2", "3.5"), ("group", "size"), False),
+        (("1", "2", "3.5"), ("1", "2", "3.5"), ("size", "size"), True),
+    ],
+)
+def test_levels_in_common_make_columns_alike(
+    user: tuple[str, ...], item: tuple[str, ...], names: tuple[str, str], alike: bool
+) -> None:
+    users, items = Side({names[0]: len(user)}, {names[0]: user}), Side({names[1]: len(item)}, {names[1]: item})
+    lines = fit(Spec(), items, users).describe()[1:]
+    assert any("matched" in line for line in lines) == alike
+
+
 def test_matches_and_projections_of_the_others_stand_together() -> None:
     design = fit(Spec(width=24))
     assert design.labels[15:17] == ("tastes=blue x tags=blue", "tastes=red x tags=red")

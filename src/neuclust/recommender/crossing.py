@@ -11,6 +11,7 @@ from neuclust.recommender.basis import Columns
 
 Side = Literal["items", "user"]
 Function = tuple[int, ...] | int  # the product of these entries, () for the constant; or a direction by its number
+GENERAL = frozenset({"yes", "no", "true", "false", "y", "n", "t", "f", "none", "unknown", "other"})
 PREFIXES: dict[str, Side] = {"items": "items", "users": "user", "context": "user"}
 
 
@@ -162,16 +163,24 @@ def stated(spec: Crossing, items: Columns, user: Columns) -> list[Stated]:
 
 
 def matched(items: Columns, user: Columns, user_name: str, item_name: str) -> Stated | None:
-    """The match of two columns that are alike: at least two levels and half of those of one in common, or two vectors
-    of one length; None where they are not."""
+    """The match of two columns that are alike, None where they are not.
+
+    Alike are two vectors of one length, and two columns of levels that share at least two and half of those of one.
+    Levels such as 1 or "yes" mean something else in every column: they count where both have the same name.
+    """
     members = (Sides(items, user).of("user", user_name), Sides(items, user).of("items", item_name))
     found = _named_match(members)
     if any(len(member.positions) < 2 for member in members):
         return None
     if all(member.is_vector for member in members):
         return found if found.count else None
-    sizes = [len(member.levels or ()) for member in members]
-    return found if found.count >= 2 and 2 * found.count >= min(sizes) > 0 else None
+    levels = [set(member.levels or ()) for member in members]
+    shared = [level for level in levels[0] & levels[1] if user_name == item_name or not _is_general(level)]
+    return found if len(shared) >= 2 and 2 * len(shared) >= min(map(len, levels)) else None
+
+
+def _is_general(level: str) -> bool:
+    return level.casefold() in GENERAL or not any(sign.isalpha() for sign in level)
 
 
 def _cross(sides: Sides, names: Sequence[str]) -> Stated:
