@@ -141,7 +141,7 @@ RULES = {
     "none": Rule(lambda *_: []),
     "default": Rule(chosen_terms, FACTOR),
     "default, whole": Rule(chosen_terms),
-    "default, quarter": Rule(chosen_terms, FACTOR / 2),
+    "default, half": Rule(chosen_terms, 0.5),
     "all": Rule(all_terms),
     "all, half": Rule(all_terms, factor=0.5),
     "all, no user": Rule(all_terms, user=False),

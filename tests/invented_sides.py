@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.recommender.default_crossing import FACTOR
 from neuclust.recommender.design import Design
 
 Matrix = NDArray[np.float64]
@@ -82,11 +83,11 @@ def value(label: str, x: Matrix, u: Matrix, user: Side) -> Any:
     return out
 
 
-def check(design: Design, user: Side = USER, halved: int | None = None) -> None:
-    """Every feature is what its label says; those from `halved` on are half of it."""
+def check(design: Design, user: Side = USER, reduced: int | None = None) -> None:
+    """Every feature is what its label says; those from `reduced` on are half of it."""
     x, u = rows(ITEMS, 5, 2), rows(user, 1, 3)[0]
     z = design.rows(x, u)
     assert z.shape == (5, design.width)
-    z[:, design.width if halved is None else halved :] *= 2
+    z[:, design.width if reduced is None else reduced :] /= FACTOR
     for at, label in enumerate(design.labels):
         np.testing.assert_allclose(z[:, at], value(label, x, u, user), atol=1e-12, err_msg=label)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from invented_sides import ITEMS, PLAIN, USER, Side, Spec, check, fit, rows
 
 from neuclust.errors import ConfigError
-from neuclust.recommender.default_crossing import Sample, principal_terms
+from neuclust.recommender.default_crossing import FACTOR, Sample, principal_terms
 from neuclust.recommender.design import Design
 from neuclust.recommender.encoders.side import fit_side, with_context
 from neuclust.recommender.features import Features
@@ -21,7 +21,7 @@ from neuclust.recommender.tables import read_table
 def test_nothing_stated_takes_all_products_where_they_fit() -> None:
     design = fit(Spec(), user=PLAIN)  # one level in common is no match
     assert set(design.labels[15:]) == {f"{user} x {item}" for user, item in product(PLAIN.labels, ITEMS.labels)}
-    check(design, PLAIN, halved=15)
+    check(design, PLAIN, reduced=15)
     assert design.describe()[1:] == ["every other user column x item column: 48 columns"]
 
 
@@ -30,7 +30,7 @@ def test_nothing_stated_matches_columns_alike_and_multiplies_the_others() -> Non
     assert design.labels[15:17] == ("tastes=blue x tags=blue", "tastes=red x tags=red")
     others = product(USER.labels[:3], ITEMS.labels[:4])
     assert set(design.labels[17:]) == {f"{user} x {item}" for user, item in others}
-    check(design, halved=17)
+    check(design, reduced=17)
     assert design.describe()[1:] == [
         "tastes matched with tags: 2 columns",
         "every other user column x item column: 12 columns",
@@ -176,6 +176,6 @@ def test_tables_of_a_shop_meet() -> None:
     features = design.rows(x, row)
     assert features.shape == (40, design.width)
     at = design.labels.index("segment=gold x kind=shoe")
-    assert features[:, at].tolist() == [0.5 * (kind == "shoe") for kind in kinds]
+    assert features[:, at].tolist() == [FACTOR * (kind == "shoe") for kind in kinds]
     user_side.observe({"device": "tablet"})
     assert "device=tablet x price" in design.relabelled(item_side, user_side).labels

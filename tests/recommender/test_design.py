@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from invented_sides import ITEMS, USER, Side, Spec, check, fit, rows
 
-from neuclust.errors import ConfigError, DataError, StateError
+from neuclust.errors import ConfigError, DataError, LearningWarning, StateError
 from neuclust.recommender.basis import principal
+from neuclust.recommender.crossing import Term
 from neuclust.recommender.design import Design
+from neuclust.recommender.frequent import entry_sizes, most_frequent
 
 
 def test_a_stated_cross_is_the_outer_product_after_the_columns() -> None:
@@ -106,19 +108,42 @@ def test_names_of_two_tables_say_which_they_mean() -> None:
     np.testing.assert_allclose(design.rows(x, u)[:, 7:], x[:, 1:] * u[1:])
 
 
-def test_a_width_that_is_too_small_is_refused_with_one_that_would_do() -> None:
+def test_stated_products_beyond_the_width_keep_the_most_frequent_and_say_which_width_holds_all() -> None:
     spec = Spec([("kind", "tags", "tastes"), ("segment", "price")], width=30)
-    with pytest.raises(ConfigError, match=r"width: .*38 products .*; width=53 would do") as refused:
-        fit(spec)
-    assert refused.value.field == "width"
-    assert fit(Spec(spec.cross, width=53)).width == 53
-    with pytest.raises(ConfigError, match="width=53 would do"):
-        fit(Spec(spec.cross, width=52))
+    with pytest.warns(LearningWarning, match=r"the 15 most frequent of 38 products are kept; width=53 holds all"):
+        design = fit(spec)
+    assert design.width == 30
+    assert any("width=53 holds all" in line for line in design.describe())
+    whole = fit(Spec(spec.cross, width=53))
+    assert whole.width == 53
+    assert [label for label in whole.labels if label in design.labels] == list(design.labels)
 
 
-def test_the_width_of_a_huge_cross_is_told_without_making_it() -> None:
+def test_the_most_frequent_products_are_those_of_the_largest_entries() -> None:
+    terms = [Term((i,), (j,)) for i in range(3) for j in range(2)]
+    sizes = np.array([0.5, 0.3, 0.0]), np.array([0.9, 0.1])
+    kept, line = most_frequent(terms, sizes, 4, enough=9)  # 0.45, 0.05, 0.27, 0.03, 0, 0: nothing is lost
+    assert kept == terms[:4]
+    assert line == "the 4 most frequent of 6 products are kept; width=9 holds all"
+    with pytest.warns(LearningWarning, match="the 2 most frequent of 6"):
+        assert most_frequent(terms, sizes, 2, enough=9)[0] == [terms[0], terms[2]]
+
+
+def test_columns_that_no_row_has_anything_of_count_as_evenly_frequent() -> None:
+    columns = Side({"segment": 2, "device": 4})
+    seen = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    assert entry_sizes(columns, seen).tolist() == [1.0, 0.0, 0.25, 0.25, 0.25, 0.25]
+
+
+def test_a_width_that_does_not_hold_the_columns_is_refused_with_one_that_would_do() -> None:
+    user = Side({"context": 40})
+    with pytest.raises(ConfigError, match=r"width: expected at most 20 features, got .* columns; width=\d+ would do"):
+        fit(Spec([], width=20), user=user, count=1)
+
+
+def test_a_huge_cross_is_refused_without_making_it() -> None:
     items = Side({f"c{at}": 100 for at in range(3)})
-    with pytest.raises(ConfigError, match="1000000 products"):
+    with pytest.raises(ConfigError, match=r"cross: .*got 1,000,000"):
         fit(Spec([("c0", "c1", "c2")]), items)
 
 

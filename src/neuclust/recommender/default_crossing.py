@@ -14,7 +14,7 @@ from neuclust.recommender.crossing import Function, Stated, Term, columns_of, ma
 
 ITEM_SHARE, USER_SHARE = 2, 4  # item columns have half of the bound at most, user columns a quarter, or are projected
 LEAST_SHARED = 2  # features a match needs
-FACTOR = 0.5  # of products that nobody stated: effects of single columns are mostly larger; benchmarks/crossing.py
+FACTOR = 0.3  # of products that nobody stated: effects of single columns are mostly larger; benchmarks/crossing.py
 
 
 @dataclass(frozen=True)

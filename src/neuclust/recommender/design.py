@@ -21,6 +21,7 @@ from neuclust.recommender.basis import (
 )
 from neuclust.recommender.crossing import Crossing, Function, Stated, Term, stated
 from neuclust.recommender.default_crossing import Directions, Sample, main_terms, product_terms
+from neuclust.recommender.frequent import check_stated, entry_sizes, most_frequent
 
 MOST = 100_000  # features, whatever is asked for
 BLOCK = 512  # rows
@@ -47,14 +48,19 @@ class Design:
             raise ConfigError(f"expected 2 to {MOST:,} features, got {spec.width}", field="width")
         found = stated(spec, items, user)
         sample = Sample.of(items, user, item_rows, user_rows)
-        _check_width(sample, found, spec.width)
+        check_stated(sum(each.count for each in found), _names(found))
         mains = main_terms(sample, spec.width)
+        _check_width(sample, mains, spec.width)
         if spec.cross is None and spec.match is None:
             room = spec.width - len(mains)
             sample = sample.matching(room, item_rows, user_rows)
             products, lines = product_terms(sample, room)
         else:
             products, lines = _products(found), [each.line for each in found]
+            if len(products) > (room := spec.width - len(mains)):
+                sizes = entry_sizes(items, item_rows), entry_sizes(user, user_rows)
+                products, line = most_frequent(products, sizes, room, _enough(sample, len(products)))
+                lines.append(line)
         return cls.of(sample, mains + products, lines)
 
     @classmethod
@@ -169,13 +175,11 @@ def _products(found: Sequence[Stated]) -> list[Term]:
     return list(unique.values())
 
 
-def _check_width(sample: Sample, found: Sequence[Stated], width: int) -> None:
-    """Refuse a bound that does not hold the main columns and what is stated."""
-    columns, products = len(main_terms(sample, width)), sum(each.count for each in found)
-    if columns + products > width:
-        got = f"{columns} columns" + (f" and {products} products ({_names(found)})" if found else "")
-        enough = f"width={_enough(sample, products)} would do"
-        raise ConfigError(f"expected at most {width} features, got {got}; {enough}", field="width")
+def _check_width(sample: Sample, mains: Sequence[Term], width: int) -> None:
+    """Refuse a bound that does not even hold the main columns."""
+    if len(mains) > width:
+        enough = f"width={_enough(sample, 0)} would do"
+        raise ConfigError(f"expected at most {width} features, got {len(mains)} columns; {enough}", field="width")
 
 
 def _names(found: Sequence[Stated]) -> str:
