@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -296,7 +296,7 @@ def served() -> tuple[Recommender, dict[str, Any]]:
     return shop, shop.reader().recommend("u1", context={"hour": 3.0}, request_id="x").to_json()
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_hostile_json_is_refused_in_a_sentence(served: tuple[Recommender, dict[str, Any]], data: st.DataObject) -> None:
     shop, original = served
@@ -312,6 +312,13 @@ def test_hostile_json_is_refused_in_a_sentence(served: tuple[Recommender, dict[s
     shop.expire()  # what is accepted can be learned
 
 
+def test_every_entry_of_a_choice_travels() -> None:
+    choice = trained().reader().recommend("u1", request_id=3)
+    assert set(choice.to_json()) == {each.name for each in fields(Choice)}
+    assert sent(choice) == choice
+
+
+@settings(max_examples=30)
 @given(text=st.text() | st.binary(max_size=20))
 def test_other_text_is_no_choice(text: str | bytes) -> None:
     with pytest.raises(DataError, match="choice: expected"):

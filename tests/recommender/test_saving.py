@@ -90,7 +90,7 @@ def test_further_items_rules_and_many_requests_agree(tmp_path: Path) -> None:
 
 
 def test_a_draft_is_saved_too(tmp_path: Path) -> None:
-    shop = small_shop("auto", features=Features(items={"price": "number"}, cross=[("segment", "category")]))
+    shop = small_shop("auto:linear", features=Features(items={"price": "number"}, cross=[("segment", "category")]))
     other = loaded(shop, tmp_path / "shop")
     assert other.schema is None
     assert str(other.features) == str(shop.features)
