@@ -227,6 +227,17 @@ class Decisions:
         return decisions
 
 
+def reencode(decisions: Decisions, payloads: Mapping[str, object], revision: int) -> None:
+    """Give every open decision its new payload, by id, under a new revision."""
+    for record in decisions._open:
+        record.decision = replace(record.decision, payload=payloads[record.decision.id], revision=revision)
+
+
+def count_learned(decisions: Decisions, more: int) -> None:
+    """Count lessons of decisions that were made elsewhere."""
+    decisions._counts.learned += more
+
+
 def _settings(state: Mapping[str, Any], reward: SlateValue | None) -> tuple[FeedbackConfig, int, SlateValue]:
     """The settings of a save; `reward` must be given where it is a function, and must be the saved one otherwise."""
     name = present(state, "reward", "decisions")
