@@ -20,6 +20,35 @@ from neuclust.recommender.values import Id, Value, plain_id, value_from_json
 Row = Mapping[str, Value]  # what is missing is left out
 
 
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """What the policy believed of each slot; 0 where it is not known. Tensors are made when they are needed."""
+
+    means: Sequence[float]
+    bonuses: Sequence[float]
+    propensities: Sequence[float] | None
+    explored: Sequence[bool] | None
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any], k: int) -> "Beliefs":
+        """Those of a logged decision, checked."""
+        known = [event.get(name) or [None] * k for name in ("means", "bonuses")]
+        means, bonuses = ([float(belief or 0.0) for belief in beliefs] for beliefs in known)
+        chances, flags = event.get("propensities"), event.get("explored")
+        propensities = None if chances is None else [float(chance) for chance in chances]
+        explored = [bool(flag) for flag in flags] if flags and any(flags) else None
+        if any(part is not None and len(part) != k for part in (means, bonuses, propensities, explored)):
+            raise ValueError(f"beliefs of other than {k} items")
+        return cls(means, bonuses, propensities, explored)
+
+    def slate(self) -> Slate:
+        """As a policy learns it."""
+        chances = None if self.propensities is None else numbers(self.propensities)
+        explored = None if self.explored is None else torch.tensor(self.explored)
+        positions = torch.arange(len(self.means))
+        return Slate(positions, numbers(self.means), numbers(self.bonuses), chances, None, explored)
+
+
 @dataclass(slots=True)
 class Past:
     """A decision of the log: its slate, the raw values it was made from, and what was last learned of it."""
@@ -32,7 +61,7 @@ class Past:
     rows: tuple[Row, ...]  # of the items, shared between decisions
     user: Row  # of the table, shared
     asked: Row  # user features and context of the request
-    slate: Slate
+    beliefs: "Beliefs"
     rewards: Values | None = None  # (k,) in [0, 1]; None: nothing was learned
     slate_reward: float = math.nan
     late: list[tuple[dict[int, float], float]] = field(default_factory=list)  # values by slot, and the slate's
@@ -138,7 +167,7 @@ class _Reading:
             id=str(event["id"]), time=float(event["time"]), t=int(event["t"]), draw=int(event["draw"]), items=items,
             rows=tuple(known[item] if item in known else self.removed[item] for item in items),
             user=_NOTHING if user is None else self.tables["users"].get(user, _NOTHING),
-            asked=_row({**event.get("user_features", {}), **event["context"]}), slate=_slate(event, len(items)),
+            asked=_row({**event.get("user_features", {}), **event["context"]}), beliefs=Beliefs.of(event, len(items)),
         )  # fmt: skip
         self.history.decisions[past.id] = past
 
@@ -172,15 +201,3 @@ def _row(saved: Mapping[str, Any]) -> Row:
 
 def _floats(values: Sequence[float | None]) -> Values:
     return np.array([math.nan if value is None else float(value) for value in values], dtype=np.float64)
-
-
-def _slate(event: Mapping[str, Any], k: int) -> Slate:
-    """What the policy believed, 0 where it is not known; which slots explored."""
-    explored, chances = event.get("explored"), event.get("propensities")
-    beliefs = [[value or 0.0 for value in event.get(name) or [0.0] * k] for name in ("means", "bonuses")]
-    if any(len(part) != k for part in (*beliefs, explored or [None] * k, chances or [None] * k)):
-        raise ValueError(f"beliefs of other than {k} items")
-    return Slate(
-        torch.arange(k), numbers(beliefs[0]), numbers(beliefs[1]), None if chances is None else numbers(chances), None,
-        torch.tensor([bool(each) for each in explored]) if explored and any(explored) else None,
-    )  # fmt: skip

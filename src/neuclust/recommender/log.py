@@ -1,7 +1,19 @@
 """The log of a recommender: one JSON object per line for everything that was stocked, decided, heard and learned.
 
-The first line of every run is a `start` with the number of the format, followed by all items and users. Ids keep their
-type, dates are {"date": …} or {"datetime": …}, lists and vectors are lists, missing values and NaN are null.
+The events, by the entry `event`:
+- `start`, the first of every run: `format`, `item_id`, `user_id`, `slate_size`, `settings`; all items and users follow;
+- `items`, `users`: one that was added or changed, `id` and all raw `values`, also those that are not learned;
+- `removed`: `ids` of items;
+- `decision`: `id`, `time`, the request as it came (`user`, `user_features`, `context`, `eligible` (null: all items that
+  are there), `exclude`, `required`, `at_most`, `k`, `request_id`), the slate in order (`items`), per slot
+  `propensities`, `explored`, `means` and `bonuses`, the `design` of the draw, `policy`, `version` of the schema, `t`,
+  `draw`; slates of `fit_log` have a `source` and their `source_id` in the place of what is not known of them;
+- `feedback`: `decision`, `time`, `items` as pairs of id and value in the user's units, `slate`, `shown`, `partial`,
+  `feedback_id` where given, and the `status`: learned, open, duplicate or late;
+- `learned`: `decision`, `rewards` per slot and `slate` on the policy's scale, whether it `revised` an earlier lesson;
+- `refit`: `version` and `features`.
+
+Ids keep their type, dates are {"date": …} or {"datetime": …}, lists and vectors are lists, missing values and NaN null.
 """
 
 import json
@@ -56,7 +68,7 @@ class EventLog:
             raise ConfigError(f"expected a path, got {given!r:.100}; write log='shop.jsonl'", field="log")
         if "\0" in str(given):
             raise ConfigError(f"expected a path, got {given!r:.100}, which has a zero character", field="log")
-        return cls(LogFile.opened(Path(given)))
+        return cls(LogFile.opened(Path(given).absolute()))
 
     @property
     def path(self) -> Path | None:

@@ -22,9 +22,9 @@ class LogColumns(TypedDict, total=False):
     """The names of a log's columns."""
 
     decision: str  # rows of one value are one slate; they may stand anywhere
-    user: str  # ids; missing ones, or no such column: nobody known
+    user: str | None  # ids; missing ones, or no such column: nobody known
     item: str
-    slot: str  # numbers that order a slate; no such column: the order of the table
+    slot: str | None  # numbers that order a slate; no such column: the order of the table
     reward: str  # in the range that was declared; missing: nobody saw the item
     context: Sequence[str]  # columns with what was known of the request
     time: str | None  # seconds or dates that order the decisions; None: the order of the table
@@ -75,7 +75,6 @@ def _columns(table: Table, names: LogColumns) -> _Columns:
         if name not in LogColumns.__optional_keys__:
             known = sorted(LogColumns.__optional_keys__)
             raise ConfigError(f"{NAME}: there is no {name!r:.100}; {suggestion(str(name)[:100], known)}")
-    time = names.get("time")
     context = names.get("context", ())
     if isinstance(context, str) or not isinstance(context, Iterable):
         raise ConfigError(f"expected a list of column names, got {context!r:.100}", field="context")
@@ -83,11 +82,15 @@ def _columns(table: Table, names: LogColumns) -> _Columns:
         decision=_named(table, names.get("decision", "decision"), "decision"),
         item=_named(table, names.get("item", "item"), "item"),
         reward=_named(table, names.get("reward", "reward"), "reward"),
-        user=_named(table, names.get("user", "user"), "user") if "user" in names or "user" in table.columns else None,
-        slot=_named(table, names.get("slot", "slot"), "slot") if "slot" in names or "slot" in table.columns else None,
-        time=None if time is None else _named(table, time, "time"),
+        user=_optional(table, "user", names.get("user", "user" if "user" in table.columns else None)),
+        slot=_optional(table, "slot", names.get("slot", "slot" if "slot" in table.columns else None)),
+        time=_optional(table, "time", names.get("time")),
         context={str(name): _named(table, name, "context") for name in context},
     )  # fmt: skip
+
+
+def _optional(table: Table, part: str, name: Any) -> list[Value] | None:
+    return None if name is None else _named(table, name, part)
 
 
 def _named(table: Table, name: Any, part: str) -> list[Value]:

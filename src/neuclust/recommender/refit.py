@@ -195,8 +195,8 @@ class _Encoded:
     def shown(self, past: Past) -> Shown:
         """What learning needs of a decision, encoded anew."""
         codes = np.array([self.codes[item] for item in past.items], dtype=np.int64)
-        items = self.items[[self.versions[id(row)] for row in past.rows]]
-        return Shown(codes, items, self.users[self.places[past.id]], past.slate, past.t, past.draw, self.schema.version)
+        items, version = self.items[[self.versions[id(row)] for row in past.rows]], self.schema.version
+        return Shown(codes, items, self.users[self.places[past.id]], past.beliefs.slate(), past.t, past.draw, version)
 
     def sample(self, stock: Stock) -> Matrix:
         """Users such as requests bring, at least one: (M, d_u)."""
