@@ -148,10 +148,6 @@ class Decisions:
         self._counts.late += not same
         return Answer("duplicate" if same else "late")
 
-    def count_late(self) -> None:
-        """A revision that the policy cannot learn."""
-        self._counts.late += 1
-
     # --- what time brings -------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[Lesson]:
@@ -233,9 +229,10 @@ def reencode(decisions: Decisions, payloads: Mapping[str, object], revision: int
         record.decision = replace(record.decision, payload=payloads[record.decision.id], revision=revision)
 
 
-def count_learned(decisions: Decisions, more: int) -> None:
-    """Count lessons of decisions that were made elsewhere."""
-    decisions._counts.learned += more
+def count(decisions: Decisions, *, learned: int = 0, late: int = 0) -> None:
+    """Count lessons of decisions that were made elsewhere, and revisions that the policy cannot learn."""
+    decisions._counts.learned += learned
+    decisions._counts.late += late
 
 
 def _settings(state: Mapping[str, Any], reward: SlateValue | None) -> tuple[FeedbackConfig, int, SlateValue]:

@@ -10,7 +10,7 @@ from neuclust.errors import ConfigError, DataError
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
-from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson
+from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.feedback import Details, Unanswered
 from neuclust.recommender.learner import Learner
@@ -154,7 +154,7 @@ class Recommender:
             if not len(lesson.decision.items) or self.learner is None or self.schema is None:
                 continue
             if not self.learner.learn(lesson, self.schema):
-                self.decisions.count_late()
+                count(self.decisions, late=1)
             self.log.learned(lesson)
 
     # --- items, users, schema -------------------------------------------------------------------------------------

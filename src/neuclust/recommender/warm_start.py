@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from neuclust.core import Slate
 from neuclust.errors import DataError
 from neuclust.recommender.choices import Shown
-from neuclust.recommender.decisions import Decision, Lesson, count_learned
+from neuclust.recommender.decisions import Decision, Lesson, count
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.logged_slates import NAME, LogColumns, LoggedSlate, read_slates
 from neuclust.recommender.options import Settings
@@ -105,7 +105,7 @@ def _learn(shop: "Recommender", parts: Sequence[_Part]) -> None:
         learner.learn(lesson, schema)
     shop.schema, shop.stock, shop.learner = schema, stock, learner
     shop.ids.last += len(parts)
-    count_learned(shop.decisions, len(lessons))
+    count(shop.decisions, learned=len(lessons))
     stock.note("context", {name for part in parts for name in part.logged.context} - schema.user.reasons.keys())
     said = (_said(part.logged) for part in parts)
     shop.log.warmed(zip(lessons, said, strict=True))
