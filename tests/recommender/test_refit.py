@@ -104,6 +104,10 @@ def test_a_context_column_that_came_late_is_learned_after_a_refit(tmp_path: Path
     assert "not learned" not in str(table)
     assert shop.stock.unlearned["context"] == set()
     calm, wild = expected_clicks(shop, "calm"), expected_clicks(shop, "wild")
+    assert calm["s0"] > calm["s1"] + 0.05
+    assert wild["s1"] > wild["s0"] + 0.05
+    shop.refit(Features(cross=[("context.mood", "kind")]))
+    calm, wild = expected_clicks(shop, "calm"), expected_clicks(shop, "wild")
     assert calm["s0"] > 0.7 > 0.3 > calm["s1"]
     assert wild["s1"] > 0.7 > 0.3 > wild["s0"]
 
@@ -263,7 +267,7 @@ def test_without_a_log_it_is_refused() -> None:
         Features(items={"prize": "number"}),
         Features(items={"kind": "number"}),
         Features(cross=[("segment", "colour")]),
-        Features(cross=[("segment", "kind")], width=4),
+        Features(users={"segment": "vector"}),
     ],
 )
 def test_what_is_refused_changes_nothing(tmp_path: Path, features: Any) -> None:
