@@ -1,11 +1,14 @@
 """A new version from the log: late columns are learned, nothing that was learned is lost, and errors change nothing."""
 
+import contextlib
 import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from neuclust import Category, Features, Number, Recommender
 from neuclust.errors import ConfigError, DataError, LogWarning, StateError
@@ -140,6 +143,61 @@ def test_columns_of_mixed_types_that_came_late_do_not_stop_a_refit(tmp_path: Pat
     assert "late" in shop.schema.user.names
     choice = shop.recommend("u1", context={"late": "sad"})
     assert shop.feedback(choice.id, {}).status == "learned"
+
+
+def test_very_many_columns_of_requests_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neuclust.recommender.refit.MOST_COLUMNS", 3)
+    shop = make(tmp_path / "log")
+    for at in range(6):
+        choice = shop.recommend("u0", context={f"column {at}": at, "often": at % 3})
+        shop.feedback(choice.id, {})
+    with pytest.warns(LogWarning, match="the 3 most frequent of 7 columns"):
+        shop.refit()
+    assert shop.schema is not None
+    assert {"often", "column 0", "column 1"} == shop.schema.user.context
+
+
+requests = st.tuples(st.just("recommend"), st.integers(0, 9), st.sampled_from([None, "x", "z", 3]))
+words = st.tuples(st.sampled_from(["click", "part", "show"]), st.integers(0, 3), st.integers(0, 2))
+changes = st.sampled_from(["change", "remove", "user", "expire", "refit"])
+steps = st.lists(requests | words | st.tuples(changes, st.integers(0, 11), st.integers(0, 9)), min_size=5, max_size=20)
+
+
+@settings(max_examples=15, deadline=None)
+@given(steps)
+def test_whatever_happened_a_refit_learns_it_again(tmp_path_factory: Any, done: list[Any]) -> None:
+    clock = Clock()
+    path = tmp_path_factory.mktemp("refit") / "log"
+    shop = make(path, features=FIXED, window=50.0, learn_after=20.0, clock=clock, combine="last")
+    for kind, at, value in done:
+        clock.now += 3.0
+        waiting = shop.decisions.open_decisions()
+        decision = waiting[at % len(waiting)] if waiting else None
+        if kind == "recommend":
+            said: Any = {} if value is None else {"user_features": {"segment": value}}
+            shop.recommend(f"u{at}", **said)
+        elif kind in ("click", "part", "show") and decision is not None and decision.items:
+            clicks = {decision.items[min(value, len(decision.items) - 1)]: 1}
+            with contextlib.suppress(DataError):  # items that were not shown by an earlier word
+                seen = list(clicks) if kind == "show" else None
+                shop.feedback(decision.id, clicks, partial=kind != "click", shown=seen)
+        elif kind == "change":
+            shop.add_items([{"sku": f"s{at}", "price": float(value), "kind": "abc"[value % 3]}])
+        elif kind == "remove" and f"s{at}" in shop.stock.catalogue.ids() and len(shop.stock.catalogue) > 1:
+            shop.remove_items([f"s{at}"])
+        elif kind == "user":
+            shop.add_users([{"user": f"u{at}", "segment": "xyz"[value % 3]}])
+        elif kind == "expire":
+            shop.expire(older_than=float(at))
+        elif kind == "refit":
+            shop.refit()
+    shop.add_items(ITEMS)
+    before, counts = beliefs(shop), shop.decisions.counts
+    shop.refit()
+    assert shop.decisions.counts.learned == len(read_history(path).learned)
+    assert shop.decisions.counts.open == counts.open
+    np.testing.assert_allclose(beliefs(shop), before, rtol=1e-7, atol=1e-10)
+    shop.log.close()
 
 
 def test_declared_features_are_replaced(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ class Past:
     draw: int
     items: tuple[Id, ...]
     rows: tuple[Row, ...]  # of the items, shared between decisions
+    who: Id | None
     user: Row  # of the table, shared
     asked: Row  # user features and context of the request
     beliefs: "Beliefs"
@@ -166,7 +167,7 @@ class _Reading:
         past = Past(
             id=str(event["id"]), time=float(event["time"]), t=int(event["t"]), draw=int(event["draw"]), items=items,
             rows=tuple(known[item] if item in known else self.removed[item] for item in items),
-            user=_NOTHING if user is None else self.tables["users"].get(user, _NOTHING),
+            who=user, user=_NOTHING if user is None else self.tables["users"].get(user, _NOTHING),
             asked=_row({**event.get("user_features", {}), **event["context"]}), beliefs=Beliefs.of(event, len(items)),
         )  # fmt: skip
         self.history.decisions[past.id] = past

@@ -2,9 +2,10 @@
 
 import math
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 Matrix = NDArray[np.float64]
 MOST_SETTLED = 512  # users by which a fresh policy is settled
+MOST_COLUMNS = 1_000  # that only requests have
 
 
 def refit_recommender(self: "Recommender", features: Features | None = None) -> FeatureTable:
@@ -124,8 +126,7 @@ def drafted(features: Features, stock: Stock, pasts: Sequence[Past], version: in
     users, known = stock.user_table(), {name for past in pasts for name in past.user}
     columns = {*users.columns, *known}
     users = _with_rows(users, _other_users(stock, pasts, columns))
-    names = dict.fromkeys(name for past in pasts for name in past.asked if name not in columns)
-    context = {name: [past.asked.get(name) for past in pasts] for name in names}
+    context = {name: [past.asked.get(name) for past in pasts] for name in _names(pasts, columns)}
     return Schema.drafted(features, items, users, context, version)
 
 
@@ -138,28 +139,32 @@ def _other_items(stock: Stock, pasts: Sequence[Past]) -> list[Row]:
 
 
 def _other_users(stock: Stock, pasts: Sequence[Past], columns: set[str]) -> list[Row]:
-    """Rows of the user's columns that no user of the table has now, or that the request itself said."""
-    known = stock.users.rows.only(np.arange(len(stock.users)))
-    now = {_key({name: values[at] for name, values in known.items()}) for at in range(len(stock.users))}
+    """Rows of the user's columns that are other than the user's now, or that the request itself said."""
     others: list[Row] = []
     seen: set[int] = set()
     for past in pasts:
         if columns.isdisjoint(past.asked):
-            if id(past.user) in seen:
+            if id(past.user) in seen or past.who is None:
                 continue
             seen.add(id(past.user))
-        row = {name: value for name, value in past.row.items() if name in columns}
-        if row and _key(row) not in now:
-            others.append(row)
+            if past.user == _present(stock.users.raw(past.who) or {}):
+                continue
+        others.append({name: value for name, value in past.row.items() if name in columns})
     return others
+
+
+def _names(pasts: Sequence[Past], known: set[str]) -> list[str]:
+    """Columns that only requests have, in the order in which they came; beyond a bound the most frequent ones."""
+    times = Counter(name for past in pasts for name in past.asked if name not in known)
+    if len(times) > MOST_COLUMNS:
+        text = f"refit: the {MOST_COLUMNS:,} most frequent of {len(times):,} columns of requests are learned"
+        warnings.warn(text, LogWarning, stacklevel=6)
+    kept = {name for name, _ in times.most_common(MOST_COLUMNS)}
+    return [name for name in times if name in kept]
 
 
 def _present(row: Mapping[str, Value]) -> Row:
     return {name: value for name, value in row.items() if value is not None}
-
-
-def _key(row: Mapping[str, Value]) -> frozenset[Any]:
-    return frozenset(_present(row).items())
 
 
 def _with_rows(table: Table, rows: Sequence[Row]) -> Table:
@@ -186,8 +191,8 @@ class _Encoded:
     @classmethod
     def of(cls, schema: Schema, stock: Stock, pasts: Sequence[Past]) -> "_Encoded":
         versions = {id(row): row for past in pasts for row in past.rows}
-        items = schema.items.encode(_table(list(versions.values())))
-        users = schema.user.encode(_table([past.row for past in pasts]))
+        items = schema.items.encode(_table(list(versions.values()), schema.items.names))
+        users = schema.user.encode(_table([past.row for past in pasts], schema.user.names))
         places = {past.id: at for at, past in enumerate(pasts)}
         numbered = {key: at for at, key in enumerate(versions)}
         return cls(items, users, numbered, places, stock.catalogue.rows.codes, schema)
@@ -209,8 +214,8 @@ def settling_sample(users: Matrix) -> Matrix:
     return users[np.linspace(0, len(users) - 1, min(len(users), MOST_SETTLED)).astype(np.int64)]
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    return _with_rows(Table({}, 0), rows)
+def _table(rows: Sequence[Row], names: Iterable[str]) -> Table:
+    return Table({name: [row.get(name) for row in rows] for name in names}, len(rows))
 
 
 def _lesson(past: Past, shown: Shown, settings: Settings) -> Lesson:
