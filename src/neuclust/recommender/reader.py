@@ -149,6 +149,7 @@ def accept_choice(self: "Recommender", choice: Choice) -> None:
     """
     if not isinstance(choice, Choice):
         raise DataError(f"accept: expected a Choice, got {choice!r:.100}; read it with Choice.from_json")
+    self.log.ready()
     self._learn(self.decisions.due(self.clock()))
     if isinstance(choice.id, str) and is_known(self.decisions, choice.id):
         return
