@@ -18,7 +18,7 @@ from torch import Tensor
 import neuclust
 from neuclust import registry
 from neuclust.core import Feedback, Round, Slate
-from neuclust.errors import ConfigError, SaveError
+from neuclust.errors import ConfigError, DataError, SaveError
 from neuclust.persistence import MANIFEST, MOST_MANIFEST, read_state, save_policy
 from neuclust.recommender.features import Features
 from neuclust.recommender.recommender import Recommender
@@ -95,6 +95,20 @@ def test_a_draft_is_saved_too(tmp_path: Path) -> None:
     assert other.schema is None
     assert str(other.features) == str(shop.features)
     assert play(shop, range(1, 12)).seen == play(other, range(1, 12)).seen
+
+
+def test_a_later_version_of_the_features_is_saved(tmp_path: Path) -> None:
+    shop = small_shop(log=tmp_path / "log.jsonl")
+    old = shop.recommend("u1", context={"hour": 2.0})
+    stale = shop.reader()
+    before = play(shop, range(2, 12), [old])
+    shop.refit()
+    with pytest.raises(DataError, match="make a new reader"):
+        shop.accept(stale.recommend("u1"))
+    other = loaded(shop, tmp_path / "shop", log=tmp_path / "other.jsonl")
+    assert other.schema is not None
+    assert other.schema.version == 2
+    assert play(shop, range(12, 24), before.choices).seen == play(other, range(12, 24), before.choices).seen
 
 
 def test_a_shop_without_items_is_saved_with_its_empty_answers(tmp_path: Path) -> None:
@@ -318,7 +332,7 @@ def test_ids_and_text_of_any_kind_come_back(tmp_path: Path) -> None:
     )]  # fmt: skip
     try:
         shop = Recommender(items, "sku", policy="linucb", slate_size=5, remember=9)
-    except neuclust.errors.DataError:  # a lone surrogate is no text of a table
+    except DataError:  # a lone surrogate is no text of a table
         items[1]["kind"] = "s"
         shop = Recommender(items, "sku", policy="linucb", slate_size=5, remember=9)
     choice = shop.recommend({"taste": "🛒"}, request_id="r\u2028")
