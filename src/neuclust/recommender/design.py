@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -73,8 +74,22 @@ class Design:
     def rows_many(self, item_rows: Matrix, user_rows: Matrix, owner: Index) -> Matrix:
         """Row k has item_rows[k] of (m, d_i) and user_rows[owner[k]] of (r, d_u); (m, width)."""
         features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
-        features *= self.user.read(user_rows).take(self.pairs[1], axis=1).take(owner, axis=0)
+        features *= self.user_factors(user_rows).take(owner, axis=0)
         return features
+
+    @cached_property
+    def used(self) -> tuple[Index, Index]:
+        """Numbers of the item functions that features have, ascending (p,), and for each feature its place (width,)."""
+        used, index = np.unique(self.pairs[0], return_inverse=True)
+        return used, index.reshape(-1)
+
+    def item_functions(self, item_rows: Matrix) -> Matrix:
+        """The functions a of items (n, d_i) that features have -> (n, p)."""
+        return self.items.read(item_rows).take(self.used[0], axis=1)
+
+    def user_factors(self, user_rows: Matrix) -> Matrix:
+        """b_{j_c}(u), the factor of each feature, for users (r, d_u) -> (r, width)."""
+        return self.user.read(user_rows).take(self.pairs[1], axis=1)
 
     def describe(self) -> list[str]:
         """Lines on how user and item columns meet, for the table of features."""
