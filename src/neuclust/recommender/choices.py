@@ -95,6 +95,7 @@ class Choice:
     reason: str = ""
     ignored: list[Id] = field(default_factory=list)
     explored: list[bool] = field(default_factory=list)
+    required: list[bool] = field(default_factory=list)  # by slot; empty: the request required none
     request_id: Id | None = None
     user: Id | None = None
     time: float = math.nan

@@ -61,6 +61,7 @@ class Chosen:
             means=slate.means.tolist(), bonuses=slate.bonuses.tolist(), short=self.short, reason=self.reason,
             ignored=self.ignored,
             explored=[False] * len(self.ids) if slate.explored is None else slate.explored.tolist(),
+            required=[each in request.required for each in self.ids] if request.required else [],
             request_id=request.request_id, user=request.user, time=now, policy=policy, version=self.shown.version,
             shown=self.shown,
         )  # fmt: skip
@@ -177,8 +178,8 @@ class Chooser:
         else:
             functions = design.item_functions(self.catalogue.profiles(stacked))
         rounds = CrossedRounds(
-            arm_ids=list(torch.from_numpy(stacked).split(sizes)),
-            functions=list(torch.from_numpy(functions).split(sizes)),
+            arm_ids=list(torch.split(torch.from_numpy(stacked), sizes)),
+            functions=list(torch.split(torch.from_numpy(functions), sizes)),
             weights=torch.from_numpy(design.user_factors(np.array([users[at] for at in asked]))),
             index=torch.from_numpy(design.used[1]),
             slate_sizes=[min(requests[at].k, size) for at, size in zip(asked, sizes, strict=True)],

@@ -85,11 +85,13 @@ class Design:
 
     def item_functions(self, item_rows: Matrix) -> Matrix:
         """The functions a of items (n, d_i) that features have -> (n, p)."""
-        return self.items.read(item_rows).take(self.used[0], axis=1)
+        functions: Matrix = self.items.read(item_rows).take(self.used[0], axis=1)
+        return functions
 
     def user_factors(self, user_rows: Matrix) -> Matrix:
         """b_{j_c}(u), the factor of each feature, for users (r, d_u) -> (r, width)."""
-        return self.user.read(user_rows).take(self.pairs[1], axis=1)
+        factors: Matrix = self.user.read(user_rows).take(self.pairs[1], axis=1)
+        return factors
 
     def describe(self) -> list[str]:
         """Lines on how user and item columns meet, for the table of features."""

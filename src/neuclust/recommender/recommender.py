@@ -12,6 +12,7 @@ from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
 from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson
 from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.explaining import explain as explain_choice
 from neuclust.recommender.feedback import Details, Unanswered
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log import EventLog
@@ -21,6 +22,7 @@ from neuclust.recommender.rows import Changes
 from neuclust.recommender.schema import Schema, check_names
 from neuclust.recommender.stock import Stock
 from neuclust.recommender.values import Id, Value
+from neuclust.recommender.warming import warm_up as warm_up_recommender
 
 MOST_REQUESTS = 10_000  # in one call
 Made = tuple[str, int, int, Chosen]
@@ -148,6 +150,8 @@ class Recommender:
             if not self.learner.learn(lesson, self.schema):
                 self.decisions.count_late()
             self.log.learned(lesson)
+
+    explain, warm_up = explain_choice, warm_up_recommender
 
     # --- items, users, schema -------------------------------------------------------------------------------------
 
