@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -105,18 +106,18 @@ def policy(tie: str = "id", **settings: str) -> SharedLinUCB:
 
 def crossed(copies: int = 1) -> tuple[CrossedRounds, list[Round]]:
     """Three rounds of eight arms, each arm so many times over, and the same with dense features."""
-    generator = torch.Generator().manual_seed(5)
-    index = torch.tensor([0, 1, 2, 0, 1, 2, 2])
-    functions = [torch.rand(8, 3, generator=generator, dtype=torch.float64).repeat(copies, 1) for _ in range(3)]
-    weights = torch.rand(3, 7, generator=generator, dtype=torch.float64)
+    rng, index = np.random.default_rng(5), np.array([0, 1, 2, 0, 1, 2, 2])
+    functions = np.concatenate([np.tile(rng.random((8, 3)), (copies, 1)) for _ in range(3)])
+    weights = rng.random((3, 7))
     weights[2, [1, 4]] = 0.0  # the third round does not tell arms apart by their second function
-    functions[2][:, [0, 2]] = functions[2][0, [0, 2]]
-    ids = [torch.arange(8 * copies) * 3 + at for at in range(3)]
+    rows = np.split(np.arange(len(functions)), 3)
+    functions[rows[2][:, None], [0, 2]] = functions[rows[2][0], [0, 2]]
+    ids = [3 * each for each in rows]
     rounds = [
-        Round(at + 1, ids[at], functions[at], None, 3, features=functions[at][:, index] * weights[at])
+        Round(at + 1, ids[at], functions[rows[at]], None, 3, features=functions[rows[at]][:, index] * weights[at])
         for at in range(3)
     ]
-    return CrossedRounds(ids, functions, weights, index, [3, 3, 3]), rounds
+    return CrossedRounds(ids, rows, functions, weights, index, [3, 3, 3]), rounds
 
 
 def learned(chosen: SharedLinUCB, rounds: list[Round]) -> SharedLinUCB:
@@ -152,7 +153,5 @@ def test_rounds_the_policy_cannot_play_are_left_to_single_ones_which_refuse_them
     assert many.fits(7, 3)
     assert not many.fits(6, 3)
     assert not many.fits(7, 2)
-    huge = CrossedRounds(many.arm_ids, [each * 1e60 for each in many.functions], many.weights, many.index, [3, 3, 3])
-    assert not huge.fits(7, 3)
-    unknown = CrossedRounds(many.arm_ids, many.functions, many.weights * torch.nan, many.index, [3, 3, 3])
-    assert not unknown.fits(7, 3)
+    assert not replace(many, functions=many.functions * 1e60).fits(7, 3)
+    assert not replace(many, weights=many.weights * np.nan).fits(7, 3)

@@ -96,7 +96,10 @@ class SharedLinUCB:
             return None
         beliefs = crossed_beliefs(rounds, self.inverse @ self.moment / rho, self.inverse / rho**2)
         ranked = zip(rounds.arm_ids, rounds.slate_sizes, beliefs, strict=True)
-        return [top_slate(means, self.config.alpha * widths, ids, k) for ids, k, (means, widths) in ranked]
+        return [
+            top_slate(means, self.config.alpha * widths, torch.from_numpy(ids), k)
+            for ids, k, (means, widths) in ranked
+        ]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)

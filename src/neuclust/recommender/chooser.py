@@ -170,20 +170,15 @@ class Chooser:
         if len(asked) < 2 or not isinstance(self.learner.player, SelectsMany):
             return {}
         design, codes = self.schema.design, [offers[at].codes for at in asked]
-        sizes = [len(each) for each in codes]
-        stacked = np.concatenate(codes)
-        if sum(sizes) > len(self.catalogue.rows):  # every item once
-            functions = design.item_functions(self.catalogue.profiles(np.arange(len(self.catalogue.rows))))
-            functions = functions.take(stacked, axis=0)
-        else:
-            functions = design.item_functions(self.catalogue.profiles(stacked))
+        rows, known = codes, np.arange(len(self.catalogue.rows))
+        if sum(map(len, codes)) < len(known):  # few of the items
+            known = np.concatenate(codes)
+            rows = np.split(np.arange(len(known)), np.cumsum([len(each) for each in codes])[:-1])
         rounds = CrossedRounds(
-            arm_ids=list(torch.split(torch.from_numpy(stacked), sizes)),
-            functions=list(torch.split(torch.from_numpy(functions), sizes)),
-            weights=torch.from_numpy(design.user_factors(np.array([users[at] for at in asked]))),
-            index=torch.from_numpy(design.used[1]),
-            slate_sizes=[min(requests[at].k, size) for at, size in zip(asked, sizes, strict=True)],
-        )
+            arm_ids=codes, rows=rows, functions=design.item_functions(self.catalogue.profiles(known)),
+            weights=design.user_factors(np.array([users[at] for at in asked])), index=design.used[1],
+            slate_sizes=[min(requests[at].k, len(offers[at].codes)) for at in asked],
+        )  # fmt: skip
         return dict(zip(asked, self.learner.select_many(rounds) or [], strict=False))
 
     def _rows(self, codes: Sequence[Codes], users: Sequence[Matrix]) -> list[tuple[Matrix, Matrix]]:
