@@ -97,8 +97,7 @@ class SharedLinUCB:
         beliefs = crossed_beliefs(rounds, self.inverse @ self.moment / rho, self.inverse / rho**2)
         ranked = zip(rounds.arm_ids, rounds.slate_sizes, beliefs, strict=True)
         return [
-            top_slate(means, self.config.alpha * widths, torch.from_numpy(ids), k)
-            for ids, k, (means, widths) in ranked
+            top_slate(means, self.config.alpha * widths, torch.from_numpy(ids), k) for ids, k, (means, widths) in ranked
         ]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
