@@ -178,7 +178,7 @@ def first_calls(policy: str, warm: bool) -> dict[str, float]:
 
 def firsts(policy: str) -> dict[str, float]:
     """The same from two fresh processes, without and with `warm_up`."""
-    found = {}
+    found: dict[str, float] = {}
     for way in ("cold", "warm"):
         words = [sys.executable, "-m", "benchmarks.recommend", "--policies", policy, "--first", way]
         done = subprocess.run(words, capture_output=True, text=True, check=True)

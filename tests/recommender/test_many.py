@@ -113,8 +113,9 @@ def crossed(copies: int = 1) -> tuple[CrossedRounds, list[Round]]:
     rows = np.split(np.arange(len(functions)), 3)
     functions[rows[2][:, None], [0, 2]] = functions[rows[2][0], [0, 2]]
     ids = [3 * each for each in rows]
+    dense = [torch.from_numpy(functions[rows[at]][:, index] * weights[at]) for at in range(3)]
     rounds = [
-        Round(at + 1, ids[at], functions[rows[at]], None, 3, features=functions[rows[at]][:, index] * weights[at])
+        Round(at + 1, torch.from_numpy(ids[at]), torch.from_numpy(functions[rows[at]]), None, 3, features=dense[at])
         for at in range(3)
     ]
     return CrossedRounds(ids, rows, functions, weights, index, [3, 3, 3]), rounds
