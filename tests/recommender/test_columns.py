@@ -311,6 +311,8 @@ def test_datetimes_have_a_weekday_and_those_with_a_time_an_hour() -> None:
     days = fit_encoder("seen", Date(), [datetime(2024, 1, 1), datetime(2024, 1, 8)])  # Mondays
     assert days.labels == ("seen", "seen weekday sin", "seen weekday cos")
     np.testing.assert_allclose(days.encode([datetime(2024, 1, 15)])[0, 1:], [0, 1], atol=1e-12)
+    tuesday = [math.sin(2 * math.pi / 7), math.cos(2 * math.pi / 7)]
+    np.testing.assert_allclose(days.encode([datetime(2024, 1, 16)])[0, 1:], tuesday, atol=1e-12)
     hours = fit_encoder("seen", Date(), [datetime(2024, 1, 1, 6), date(2024, 1, 2)])
     assert hours.labels[-2:] == ("seen hour sin", "seen hour cos")
     np.testing.assert_allclose(hours.encode([datetime(2024, 1, 1, 6)])[0, -2:], [1, 0], atol=1e-12)

@@ -200,9 +200,9 @@ def test_a_round_without_rules_is_played_as_it_is() -> None:
     assert policy.asked[1] is round
 
 
-def answered(rows: Sequence[int], explored: Sequence[bool] | None, propensity: float) -> Slate:
+def answered(rows: Sequence[int], explored: Sequence[bool] | None, propensity: float, bonus: float = 0.0) -> Slate:
     k = len(rows)
-    means, bonuses = torch.tensor([0.1 * row for row in rows]), torch.zeros(k)
+    means, bonuses = torch.tensor([0.1 * row for row in rows]), torch.full((k,), bonus)
     given = None if explored is None else torch.tensor(explored)
     return Slate(torch.tensor(rows), means, bonuses, torch.full((k,), propensity), cluster=1, explored=given)
 
@@ -217,13 +217,14 @@ def test_one_answer_that_enters_whole_keeps_its_order_and_its_chances() -> None:
 
 def test_several_answers_are_ordered_by_mean_and_bonus_with_explored_arms_last() -> None:
     def choose(part: Round) -> Slate:
-        if part.slate_size == 1:  # the required arm 40: row 3, mean 0
-            return answered([0], None, 1.0)
+        if part.slate_size == 1:  # the required arm 40: row 3, mean 0, bonus 0.2
+            return answered([0], None, 1.0, bonus=0.2)
         return answered([1, 4], [False, True], 0.5)  # of arms 10, 20, 30, 50, 60: rows 1 and 5
 
     slate = within_rules(six(required=[40]), choose)
-    assert slate.positions.tolist() == [1, 3, 5]
-    assert slate.means.tolist() == pytest.approx([0.1, 0.0, 0.4])
+    assert slate.positions.tolist() == [3, 1, 5]
+    assert slate.means.tolist() == pytest.approx([0.0, 0.1, 0.4])
+    assert slate.bonuses.tolist() == pytest.approx([0.2, 0.0, 0.0])
     assert not_none(slate.explored).tolist() == [False, False, True]
     assert slate.propensities is None
     assert slate.cluster is None

@@ -128,7 +128,7 @@ class Decisions:
         record.said = said
         record.messages[message.key] = message.body
         self._remembered.note(message)
-        lessons = self._learn(record, lesson)
+        lessons = _give(record, self._counts, lesson)
         if message.partial:
             return Answer("open", lessons)
         self._close(record, values, message)
@@ -176,20 +176,12 @@ class Decisions:
     def _settle(self, record: Open, unanswered: Unanswered, now: float) -> tuple[Lesson, ...]:
         """Learn what was said, and close the decision where its window has ended."""
         values = record.said.settled(self.config.rest(unanswered))
-        lessons = self._learn(record, lesson_of(record, values, self.config, self.reward))
+        lessons = _give(record, self._counts, lesson_of(record, values, self.config, self.reward))
         if now < (end := self.config.ends(record.decision.time)):
             self._open.wait(record, end)
         else:
             self._close(record, values)
         return lessons
-
-    def _learn(self, record: Open, lesson: Lesson | None) -> tuple[Lesson, ...]:
-        if lesson is None:
-            return ()
-        self._counts.learned += lesson.before is None
-        self._counts.revised += lesson.before is not None
-        record.learned = Learned(lesson.rewards.copy(), lesson.slate_reward)
-        return (lesson,)
 
     def _close(self, record: Open, values: Values, message: Message | None = None) -> None:
         own = 0 if message is None else values_hash(message.alone(len(values), self.config.nothing))
@@ -225,6 +217,16 @@ class Decisions:
                 raise StateError(f"open decisions: expected open ones, got {record.decision.id!r}, which is closed")
             decisions._open.enter(record)
         return decisions
+
+
+def _give(record: Open, counts: Counts, lesson: Lesson | None) -> tuple[Lesson, ...]:
+    """A lesson, if there is one, entered as learned."""
+    if lesson is None:
+        return ()
+    counts.learned += lesson.before is None
+    counts.revised += lesson.before is not None
+    record.learned = Learned(lesson.rewards.copy(), lesson.slate_reward)
+    return (lesson,)
 
 
 def _settings(state: Mapping[str, Any], reward: SlateValue | None) -> tuple[FeedbackConfig, int, SlateValue]:
