@@ -92,6 +92,12 @@ BENCHMARKS = {
         quick="--quick --shops linear nonlinear --policies linucb",
         full="--out docs/records/front_door.json",
     ),
+    "recommend": Benchmark(
+        "milliseconds of a recommendation and its parts, and what 64 in one call save",
+        "recommend",
+        quick="--quick",
+        full="--json docs/records/recommend.json",
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "sweep_overhead",

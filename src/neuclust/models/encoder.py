@@ -106,7 +106,11 @@ def distinct(encoder: Encoder, round: Round) -> tuple[Tensor, Tensor, Tensor]:
     Equal contexts are computed once, so that their scores are exactly equal and ties stay ties."""
     contexts = active_contexts(round)
     first, group = group_rows(contexts)
-    return (*encoder.encode(contexts[first], round.active, encoder.scale_of(round)), group)
+    if len(first) == len(contexts):  # no two are equal, as nearly always among items of a shop
+        group = torch.arange(len(contexts), device=group.device)
+    else:
+        contexts = contexts[first]
+    return (*encoder.encode(contexts, round.active, encoder.scale_of(round)), group)
 
 
 def encoded(encoder: Encoder, round: Round, positions: Tensor | None = None) -> tuple[Tensor, Tensor]:

@@ -18,6 +18,7 @@ from neuclust.errors import DataError
 from neuclust.kernels.ranking import top
 from neuclust.kernels.widths import add_products_, definite_cholesky, refactored, woodbury_
 from neuclust.models.armwise import LONGEST, ArmwiseRidge
+from neuclust.models.crossed import CrossedRounds, crossed_beliefs
 from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded, full_at
 from neuclust.models.state import Shape, load_saved_state, saved_state
 from neuclust.models.watch import LearningWatch
@@ -79,9 +80,25 @@ class SharedLinUCB:
         """θ̂ᵀx and α √(xᵀ V⁻¹ x) of every arm, (n,) each."""
         x, columns, group = distinct(self.encoder, round)
         x, columns = self._with_constant(x, columns)
-        theta = (self.inverse @ self.moment)[columns]
-        squares = ((x @ self.inverse[columns[:, None], columns]) * x).sum(1)
+        theta, inverse = self.inverse @ self.moment, self.inverse
+        if len(columns) < len(theta):
+            theta, inverse = theta[columns], inverse[columns[:, None], columns]
+        squares = (x @ inverse).mul_(x).sum(1)
         return (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
+
+    def select_many(self, rounds: CrossedRounds) -> list[Slate] | None:
+        """The slates of `select`, in one pass: xᵀV⁻¹x = aᵀ(S V⁻¹ Sᵀ)a / ρ² for x = Sᵀa / ρ (`models.crossed`).
+        None where settings or sizes need every round by itself."""
+        config = self.encoder.config
+        plain = config.kind in ("raw", "scale") and not config.duplicate and not self.config.bias
+        rho = 1.0 if config.kind == "raw" else self.encoder.rho or config.rho
+        if not plain or rho is None or self.config.tie != "id" or not rounds.fits(self.dim, self.slate_size):
+            return None
+        beliefs = crossed_beliefs(rounds, self.inverse @ self.moment / rho, self.inverse / rho**2)
+        ranked = zip(rounds.arm_ids, rounds.slate_sizes, beliefs, strict=True)
+        return [
+            top_slate(means, self.config.alpha * widths, torch.from_numpy(ids), k) for ids, k, (means, widths) in ranked
+        ]
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)

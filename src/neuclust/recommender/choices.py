@@ -116,6 +116,7 @@ class Choice:
     reason: str = ""
     ignored: list[Id] = field(default_factory=list)
     explored: list[bool] = field(default_factory=list)
+    required: list[bool] = field(default_factory=list)  # by slot; empty: the request required none
     request_id: Id | None = None
     user: Id | None = None
     time: float = math.nan
@@ -203,6 +204,6 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "id": _of(str), "items": _list_of(_of(str, int)),
     "propensities": lambda value: None if value is None else _list_of(_number)(value),
     "means": _list_of(_number), "bonuses": _list_of(_number), "short": _of(bool), "reason": _of(str),
-    "ignored": _list_of(_of(str, int)), "explored": _list_of(_of(bool)), "request_id": _of(str, int, _NOTHING),
+    "ignored": _list_of(_of(str, int)), "explored": _list_of(_of(bool)), "required": _list_of(_of(bool)), "request_id": _of(str, int, _NOTHING),
     "user": _of(str, int, _NOTHING), "time": _number, "policy": _of(str), "version": _of(int),
 }  # fmt: skip

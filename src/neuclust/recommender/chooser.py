@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from neuclust.core import Cap, Round, Rules, Slate
 from neuclust.errors import DataError
+from neuclust.models.crossed import CrossedRounds
 from neuclust.recommender.catalogue import Catalogue, Users
 from neuclust.recommender.choices import Choice, Shown
-from neuclust.recommender.learner import Learner
+from neuclust.recommender.learner import Learner, SelectsMany
 from neuclust.recommender.requests import Request
 from neuclust.recommender.schema import Schema
 from neuclust.recommender.values import Id, Value
@@ -60,6 +61,7 @@ class Chosen:
             means=slate.means.tolist(), bonuses=slate.bonuses.tolist(), short=self.short, reason=self.reason,
             ignored=self.ignored,
             explored=[False] * len(self.ids) if slate.explored is None else slate.explored.tolist(),
+            required=[each in request.required for each in self.ids] if request.required else [],
             request_id=request.request_id, user=request.user, time=now, policy=policy, version=self.shown.version,
             shown=self.shown,
         )  # fmt: skip
@@ -108,6 +110,8 @@ def _nothing(request: Request, catalogue: Catalogue) -> str:
 
 
 def _required(request: Request, catalogue: Catalogue, codes: Codes) -> Codes:
+    if not request.required:
+        return codes[:0]
     required, unknown = catalogue.codes_of(request.required)
     missing = [*unknown, *(catalogue.id_of(code) for code in required[~np.isin(required, codes)].tolist())]
     if missing:
@@ -147,14 +151,35 @@ class Chooser:
     ) -> list[Chosen]:
         """The answers to requests with their offers and encoded users (d_u,), all computed in one pass."""
         asked = [at for at, found in enumerate(offers) if len(found.codes)]
-        rows = self._rows([offers[at].codes for at in asked], [users[at] for at in asked])
-        rounds: dict[int, Round] = {}
-        for at, (profiles, features) in zip(asked, rows, strict=True):
-            rounds[at] = _round(offers[at], requests[at].k, profiles, features, places[at])
-        slates = dict(zip(asked, self.learner.select([rounds[at] for at in asked]), strict=True))
+        slates = self._at_once(requests, offers, users, [at for at in asked if offers[at].rules is None])
+        left = [at for at in asked if at not in slates]
+        rows = self._rows([offers[at].codes for at in left], [users[at] for at in left])
+        rounds = [
+            _round(offers[at], requests[at].k, profiles, features, places[at])
+            for at, (profiles, features) in zip(left, rows, strict=True)
+        ]
+        slates.update(zip(left, self.learner.select(rounds), strict=True))
         return [
             self._chosen(requests[at], found, users[at], places[at], slates.get(at)) for at, found in enumerate(offers)
         ]
+
+    def _at_once(
+        self, requests: Sequence[Request], offers: Sequence[Offer], users: Sequence[Matrix], asked: Sequence[int]
+    ) -> dict[int, Slate]:
+        """Slates of several requests by a policy that reads functions of items instead of features; {}: by none."""
+        if len(asked) < 2 or not isinstance(self.learner.player, SelectsMany):
+            return {}
+        design, codes = self.schema.design, [offers[at].codes for at in asked]
+        rows, known = codes, np.arange(len(self.catalogue.rows))
+        if sum(map(len, codes)) < len(known):  # few of the items
+            known = np.concatenate(codes)
+            rows = np.split(np.arange(len(known)), np.cumsum([len(each) for each in codes])[:-1])
+        rounds = CrossedRounds(
+            arm_ids=codes, rows=rows, functions=design.item_functions(self.catalogue.profiles(known)),
+            weights=design.user_factors(np.array([users[at] for at in asked])), index=design.used[1],
+            slate_sizes=[min(requests[at].k, len(offers[at].codes)) for at in asked],
+        )  # fmt: skip
+        return dict(zip(asked, self.learner.select_many(rounds) or [], strict=False))
 
     def _rows(self, codes: Sequence[Codes], users: Sequence[Matrix]) -> list[tuple[Matrix, Matrix]]:
         """Profiles (n, d_i) and features (n, d) of each request."""

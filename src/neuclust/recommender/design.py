@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -85,13 +86,30 @@ class Design:
 
     def rows_many(self, item_rows: Matrix, user_rows: Matrix, owner: Index) -> Matrix:
         """Row k has item_rows[k] of (m, d_i) and user_rows[owner[k]] of (r, d_u); (m, width)."""
-        users = self.user.read(user_rows).take(self.pairs[1], axis=1) * self.factors
+        users = self.user_factors(user_rows)
         features = np.empty((len(item_rows), self.width))
         for start in range(0, len(features), BLOCK):  # what is computed on the way stays in the processor's cache
             block = slice(start, start + BLOCK)
             found = self.items.read(item_rows[block]).take(self.pairs[0], axis=1)
             np.multiply(found, users.take(owner[block], axis=0), out=features[block])
         return features
+
+    @cached_property
+    def used(self) -> tuple[Index, Index]:
+        """Numbers of the item functions that features have, ascending (p,), and for each feature its place (width,)."""
+        used, index = np.unique(self.pairs[0], return_inverse=True)
+        return used, index.reshape(-1)
+
+    def item_functions(self, item_rows: Matrix) -> Matrix:
+        """The functions a of items (n, d_i) that features have -> (n, p)."""
+        functions: Matrix = self.items.read(item_rows).take(self.used[0], axis=1)
+        return functions
+
+    def user_factors(self, user_rows: Matrix) -> Matrix:
+        """f_c · b_{j_c}(u), what each feature has of users (r, d_u) -> (r, width)."""
+        factors: Matrix = self.user.read(user_rows).take(self.pairs[1], axis=1)
+        factors *= self.factors
+        return factors
 
     def attribution(self, weights: Matrix, item_row: Matrix, user_row: Matrix) -> dict[str, float]:
         """The score Σ_c w_c z_c of one item (d_i,) and user (d_u,) in parts that columns and their products add to it.

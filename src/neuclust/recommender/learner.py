@@ -12,6 +12,7 @@ from torch import Tensor
 
 from neuclust.core import Feedback, Policy, Round, Slate
 from neuclust.errors import ConfigError
+from neuclust.models.crossed import CrossedRounds
 from neuclust.policies.exploring import Exploring
 from neuclust.recommender.catalogue import Catalogue
 from neuclust.recommender.choices import Shown
@@ -40,9 +41,9 @@ class Revises(Protocol):
 
 @runtime_checkable
 class SelectsMany(Protocol):
-    """A policy that selects for several rounds in one pass."""
+    """A policy that selects for several rounds of crossed features in one pass; None where its settings forbid it."""
 
-    def select_many(self, rounds: Sequence[Round]) -> list[Slate]: ...
+    def select_many(self, rounds: CrossedRounds) -> list[Slate] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,12 @@ class Learner:
         return learner
 
     def select(self, rounds: Sequence[Round]) -> list[Slate]:
-        """A slate for each round, in one pass where the policy knows how."""
-        if len(rounds) > 1 and isinstance(self.player, SelectsMany):
-            return self.player.select_many(rounds)
+        """A slate for each round."""
         return [self.player.select(round) for round in rounds]
+
+    def select_many(self, rounds: CrossedRounds) -> list[Slate] | None:
+        """The same slates in one pass, None where the policy does not know how."""
+        return self.player.select_many(rounds) if isinstance(self.player, SelectsMany) else None
 
     def learn(self, lesson: Lesson, schema: Schema) -> bool:
         """Learn a lesson from the rows of its decision; False where it is a revision the policy cannot learn."""

@@ -13,6 +13,7 @@ from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
 from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.explaining import explain as explain_choice
 from neuclust.recommender.feedback import Details, Unanswered
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.loading import load_recommender
@@ -27,6 +28,7 @@ from neuclust.recommender.schema import Schema, check_names
 from neuclust.recommender.stock import Stock
 from neuclust.recommender.values import Id, Value
 from neuclust.recommender.warm_start import fit_recommender_log
+from neuclust.recommender.warming import warm_up as warm_up_recommender
 
 Made = tuple[str, int, int, Chosen]
 
@@ -157,6 +159,8 @@ class Recommender:
             if not self.learner.learn(lesson, self.schema):
                 count(self.decisions, late=1)
             self.log.learned(lesson)
+
+    explain, warm_up = explain_choice, warm_up_recommender
 
     # --- items, users, schema -------------------------------------------------------------------------------------
 

@@ -1,0 +1,158 @@
+"""`recommend_many` answers as `recommend` does, one request after another, in one pass where the policy knows how."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from neuclust import Features, Number, Recommender
+from neuclust.core import Feedback, Round
+from neuclust.models.crossed import CrossedRounds
+from neuclust.policies.linear import SharedLinUCB
+from neuclust.recommender.choices import Choice
+from neuclust.registry import build_policy
+
+Rows = list[dict[str, Any]]
+COLOURS = ("red", "blue", "green")
+
+
+def items(count: int = 60) -> Rows:
+    rng = np.random.default_rng(1)
+    return [
+        {"sku": f"s{at}", "price": float(rng.integers(5, 90)), "colour": COLOURS[at % 3], "sale": bool(at % 4 == 0)}
+        for at in range(count)
+    ]
+
+
+HOURS = Features(
+    users={"age": Number(0, 99)}, context={"hour": Number(0, 23)}
+)  # scales that run would move with all requests before the first is answered
+USERS = [{"user": f"u{at}", "segment": ("gold", "new")[at % 2], "age": 20 + at} for at in range(20)]
+
+
+def shop(policy: str = "linucb", **options: Any) -> Recommender:
+    made = Recommender(
+        items(), "sku", users=USERS, user_id="user", slate_size=4, policy=policy, features=HOURS, **options
+    )
+    rng = np.random.default_rng(2)
+    for t in range(40):
+        choice = made.recommend(f"u{t % 20}", context={"hour": float(t % 24)})
+        made.feedback(choice.id, {each: float(rng.random() < 0.4) for each in choice.items})
+    return made
+
+
+def requests(count: int = 12) -> Rows:
+    rng = np.random.default_rng(3)
+    return [
+        {"user": f"u{at}", "context": {"hour": float(at)}, "eligible": [f"s{row}" for row in rng.permutation(60)[:30]]}
+        for at in range(count)
+    ]
+
+
+def same(one: Choice, other: Choice) -> None:
+    assert one.items == other.items
+    assert one.means == pytest.approx(other.means, rel=1e-9, abs=1e-12)
+    assert one.bonuses == pytest.approx(other.bonuses, rel=1e-9, abs=1e-12)
+    assert (one.propensities, one.short, one.reason) == (other.propensities, other.short, other.reason)
+
+
+@pytest.mark.parametrize("policy", ["linucb", "lin-ts", "popular", "uniform"])
+def test_many_requests_are_answered_as_one_after_another(policy: str) -> None:
+    one, many = shop(policy), shop(policy)
+    answers = many.recommend_many(requests())
+    for request, answer in zip(requests(), answers, strict=True):
+        same(one.recommend(request.pop("user"), **request), answer)
+
+
+def test_requests_with_rules_and_without_items_are_answered_among_others() -> None:
+    asked = requests(6)
+    asked[1] |= {"required": [asked[1]["eligible"][7]], "at_most": {"colour": 1}}
+    asked[2]["eligible"] = []
+    asked[3]["k"] = 2
+    asked[4]["eligible"] = asked[4]["eligible"][:3]
+    one, many = shop(), shop()
+    answers = many.recommend_many(asked)
+    assert [len(answer) for answer in answers] == [4, 3, 0, 2, 3, 4]
+    assert asked[1]["required"][0] in answers[1].items
+    for request, answer in zip(asked, answers, strict=True):
+        same(one.recommend(request.pop("user"), **request), answer)
+
+
+def test_one_pass_is_used_and_exploration_is_not_lost_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    select = SharedLinUCB.select_many
+
+    def noted(self: SharedLinUCB, rounds: CrossedRounds) -> Any:
+        seen.append(len(rounds.arm_ids))
+        return select(self, rounds)
+
+    monkeypatch.setattr(SharedLinUCB, "select_many", noted)
+    shop().recommend_many(requests())
+    assert seen == [12]
+    answers = shop(exploration=0.5).recommend_many(requests())
+    assert seen == [12]
+    assert any(any(answer.explored) for answer in answers)
+
+
+def policy(tie: str = "id", **settings: str) -> SharedLinUCB:
+    made = build_policy("linucb", dim=7, slate_size=3, seed=4, overrides={"tie": tie, **settings})
+    assert isinstance(made, SharedLinUCB)
+    return made
+
+
+def crossed(copies: int = 1) -> tuple[CrossedRounds, list[Round]]:
+    """Three rounds of eight arms, each arm so many times over, and the same with dense features."""
+    rng, index = np.random.default_rng(5), np.array([0, 1, 2, 0, 1, 2, 2])
+    functions = np.concatenate([np.tile(rng.random((8, 3)), (copies, 1)) for _ in range(3)])
+    weights = rng.random((3, 7))
+    weights[2, [1, 4]] = 0.0  # the third round does not tell arms apart by their second function
+    rows = np.split(np.arange(len(functions)), 3)
+    functions[rows[2][:, None], [0, 2]] = functions[rows[2][0], [0, 2]]
+    ids = [3 * each for each in rows]
+    dense = [torch.from_numpy(functions[rows[at]][:, index] * weights[at]) for at in range(3)]
+    rounds = [
+        Round(at + 1, torch.from_numpy(ids[at]), torch.from_numpy(functions[rows[at]]), None, 3, features=dense[at])
+        for at in range(3)
+    ]
+    return CrossedRounds(ids, rows, functions, weights, index, [3, 3, 3]), rounds
+
+
+def learned(chosen: SharedLinUCB, rounds: list[Round]) -> SharedLinUCB:
+    for round in rounds:
+        chosen.update(round, chosen.select(round), Feedback(torch.tensor([1.0, 0.0, 1.0]), torch.tensor(2.0)))
+    return chosen
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("kind", ["raw", "scale"])
+def test_the_pass_selects_what_single_rounds_select_and_ties_stay_ties(copies: int, kind: str) -> None:
+    many, rounds = crossed(copies)
+    chosen = learned(policy(**{"encoder.kind": kind}), rounds)
+    slates = chosen.select_many(many)
+    assert slates is not None
+    for slate, round in zip(slates, rounds, strict=True):
+        single = chosen.select(round)
+        assert slate.positions.tolist() == single.positions.tolist()
+        torch.testing.assert_close(slate.means, single.means, rtol=1e-10, atol=1e-12)
+        torch.testing.assert_close(slate.bonuses, single.bonuses, rtol=1e-10, atol=1e-12)
+    assert slates[2].positions.tolist() == [0, 1, 2]  # all are equal: the smaller ids
+
+
+@pytest.mark.parametrize(
+    "settings", [{"tie": "random"}, {"bias": "true"}, {"encoder.kind": "unit"}, {"encoder.duplicate": "true"}]
+)
+def test_settings_that_need_single_rounds_are_left_to_them(settings: dict[str, str]) -> None:
+    assert policy(**settings).select_many(crossed()[0]) is None
+
+
+def test_rounds_the_policy_cannot_play_are_left_to_single_ones_which_refuse_them() -> None:
+    many, _ = crossed()
+    assert many.fits(7, 3)
+    assert not many.fits(6, 3)
+    assert not many.fits(7, 2)
+    assert not replace(many, functions=many.functions * 1e60).fits(7, 3)
+    assert not replace(many, weights=many.weights * np.nan).fits(7, 3)
