@@ -204,6 +204,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "id": _of(str), "items": _list_of(_of(str, int)),
     "propensities": lambda value: None if value is None else _list_of(_number)(value),
     "means": _list_of(_number), "bonuses": _list_of(_number), "short": _of(bool), "reason": _of(str),
-    "ignored": _list_of(_of(str, int)), "explored": _list_of(_of(bool)), "required": _list_of(_of(bool)), "request_id": _of(str, int, _NOTHING),
+    "ignored": _list_of(_of(str, int)), "explored": _list_of(_of(bool)), "required": _list_of(_of(bool)),
+    "request_id": _of(str, int, _NOTHING),
     "user": _of(str, int, _NOTHING), "time": _number, "policy": _of(str), "version": _of(int),
 }  # fmt: skip

@@ -33,6 +33,8 @@ from neuclust.recommender.rings import Arrays, Id, check_array, present, values_
 
 __all__ = ["Answer", "Counts", "Decision", "Decisions", "FeedbackConfig", "Lesson"]
 
+MOST_REMEMBERED_VALUES = 100_000_000  # of items of closed decisions: about 1.6 gigabytes
+
 Status = Literal["learned", "open", "duplicate", "late"]
 
 
@@ -63,6 +65,9 @@ class Decisions:
     def __init__(self, config: FeedbackConfig, slate_size: int, reward: SlateValue) -> None:
         if isinstance(slate_size, bool) or not isinstance(slate_size, int) or slate_size < 1:
             raise ConfigError(f"expected a whole number from 1, got {brief(slate_size)}", field="slate_size")
+        if config.remember * slate_size > MOST_REMEMBERED_VALUES:
+            wanted = f"expected at most {MOST_REMEMBERED_VALUES // slate_size:,} closed slates of {slate_size}"
+            raise ConfigError(f"{wanted}, got {config.remember:,}; their memory is taken at once", field="remember")
         reward.value(np.full(slate_size, config.nothing), config.low, config.high)  # a function that fails, fails now
         self.config, self.slate_size, self.reward = config, slate_size, reward
         self._counts, self._open = Counts(), OpenDecisions()

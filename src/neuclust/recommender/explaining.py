@@ -38,12 +38,16 @@ Effects = dict[tuple[str | None, str | None], Matrix]  # amounts (k,) by item co
 
 
 class Explained(Protocol):
-    """What an explanation needs of a recommender."""
+    """What an explanation needs of a recommender or a reader; `decisions` are looked up where there are some."""
 
-    schema: Schema | None
-    learner: Learner | None
-    stock: Stock
-    decisions: Decisions
+    @property
+    def schema(self) -> Schema | None: ...
+
+    @property
+    def learner(self) -> Learner | None: ...
+
+    @property
+    def stock(self) -> Stock: ...
 
 
 def explain(shop: Explained, choice: Choice | str) -> Explanation:
@@ -72,7 +76,9 @@ def _found(shop: Explained, choice: object) -> tuple[Choice, Shown]:
         raise DataError(f"explain: expected a choice or its id, got {choice!r:.100}; give what recommend returned")
     if isinstance(choice, Choice) and choice.shown is not None:
         return choice, choice.shown
-    decision = next((each for each in shop.decisions.open_decisions() if each.id == id), None)
+    decisions: Decisions | None = getattr(shop, "decisions", None)  # a reader keeps none
+    open_ones = [] if decisions is None else decisions.open_decisions()
+    decision = next((each for each in open_ones if each.id == id), None)
     if decision is None:
         advice = "explain a choice before its feedback, or give the Choice itself instead of its id"
         raise DataError(f"explain: expected a choice with its rows, or one that is open, got {id!r:.100}; {advice}")

@@ -17,6 +17,7 @@ from neuclust.recommender.choices import Choice, Shown
 from neuclust.recommender.chooser import Chooser, Place, offer
 from neuclust.recommender.decisions import Decision, is_known
 from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.explaining import explain as explain_choice
 from neuclust.recommender.learner import Learner, shown_round
 from neuclust.recommender.options import Settings
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
@@ -74,6 +75,8 @@ class Reader:
     answers: Answers  # of the recommender, to requests that may come again
     asked: "Asked"
     ids: ReaderIds
+
+    explain = explain_choice
 
     def recommend(self, user: Id | Mapping[str, Any] | None = None, **details: Unpack[RequestDetails]) -> Choice:
         """A slate for a user, as `Recommender.recommend` gives it."""
