@@ -1,12 +1,13 @@
 """The front door: a table of items, a table of users, requests in, slates out, clicks back."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import ConfigError, DataError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
@@ -130,7 +131,7 @@ class Recommender:
         answer = self.decisions.feedback(id, items, now=now, **details)
         self.log.heard(id, items, details, answer.status, now)
         self._learn(answer.lessons)
-        return answer
+        return replace(answer, lessons=())
 
     def expire(self, older_than: float = 0.0, unanswered: Unanswered | None = None) -> int:
         """Close the decisions that are at least so many seconds old; how many there were.
@@ -145,6 +146,8 @@ class Recommender:
         for lesson in lessons:
             if not len(lesson.decision.items) or self.learner is None or self.schema is None:
                 continue
+            if lesson.problem:  # found out when the window ended: there is no call to refuse
+                warnings.warn(f"decision {lesson.decision.id}: {lesson.problem}", LearningWarning, stacklevel=4)
             if not self.learner.learn(lesson, self.schema):
                 self.decisions.count_late()
             self.log.learned(lesson)
