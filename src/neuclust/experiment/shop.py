@@ -26,6 +26,9 @@ RATE = 0.05  # the mean chance of a click on an item
 CATEGORIES = ("shoes", "shirts", "toys", "books", "garden", "kitchen")
 SEGMENTS = ("student", "family", "single", "senior")
 DEVICES = ("phone", "desktop")
+FEATURES = Features(  # what the owner of the shop would say
+    context={"device": Category(DEVICES)}, cross=[("segment", "category"), ("segment", "price"), ("device", "price")]
+)
 ITEMS_FILE, USERS_FILE = "items.csv", "users.csv"
 
 
@@ -125,7 +128,7 @@ def open_shop(folder: Path, policy: str, seed: int) -> Recommender:
     """The recommender of the files that `SimulatedShop.write` left in a folder."""
     return Recommender(
         folder / ITEMS_FILE, item_id="sku", users=folder / USERS_FILE, user_id="user", slate_size=SLATE_SIZE,
-        policy=policy, seed=seed, features=Features(context={"device": Category(DEVICES)}),
+        policy=policy, seed=seed, features=FEATURES,
     )  # fmt: skip
 
 
