@@ -148,10 +148,6 @@ class Decisions:
         self._counts.late += not same
         return Answer("duplicate" if same else "late")
 
-    def count_late(self) -> None:
-        """A revision that the policy cannot learn."""
-        self._counts.late += 1
-
     # --- what time brings -------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[Lesson]:
@@ -217,6 +213,18 @@ class Decisions:
                 raise StateError(f"open decisions: expected open ones, got {record.decision.id!r}, which is closed")
             decisions._open.enter(record)
         return decisions
+
+
+def reencode(decisions: Decisions, payloads: Mapping[str, object], revision: int) -> None:
+    """Give every open decision its new payload, by id, under a new revision."""
+    for record in decisions._open:
+        record.decision = replace(record.decision, payload=payloads[record.decision.id], revision=revision)
+
+
+def count(decisions: Decisions, *, learned: int = 0, late: int = 0) -> None:
+    """Count lessons of decisions that were made elsewhere, and revisions that the policy cannot learn."""
+    decisions._counts.learned += learned
+    decisions._counts.late += late
 
 
 def _give(record: Open, counts: Counts, lesson: Lesson | None) -> tuple[Lesson, ...]:

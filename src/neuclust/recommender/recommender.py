@@ -11,17 +11,19 @@ from neuclust.errors import ConfigError, DataError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
-from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson
+from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.feedback import Details, Unanswered
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log import EventLog
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
+from neuclust.recommender.refit import refit_recommender
 from neuclust.recommender.requests import Request, RequestDetails, read_request
 from neuclust.recommender.rows import Changes
 from neuclust.recommender.schema import Schema, check_names
 from neuclust.recommender.stock import Stock
 from neuclust.recommender.values import Id, Value
+from neuclust.recommender.warm_start import fit_recommender_log
 
 MOST_REQUESTS = 10_000  # in one call
 Made = tuple[str, int, int, Chosen]
@@ -50,6 +52,9 @@ class Recommender:
         self.log = EventLog.opened(options.get("log"))
         self.log.started(self)
 
+    refit = refit_recommender
+    fit_log = fit_recommender_log
+
     # --- requests -------------------------------------------------------------------------------------------------
 
     def recommend(self, user: Id | Mapping[str, Any] | None = None, **details: Unpack[RequestDetails]) -> Choice:
@@ -76,6 +81,7 @@ class Recommender:
         return self._answered(read)
 
     def _answered(self, requests: Sequence[Request]) -> list[Choice]:
+        self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
         known = [self.answers.find(request) for request in requests]
@@ -126,6 +132,7 @@ class Recommender:
         `slate`: the slate's own value. `feedback_id`: the same one is taken once. The answer's `status` is learned,
         open, duplicate or late.
         """
+        self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
         answer = self.decisions.feedback(id, items, now=now, **details)
@@ -138,6 +145,7 @@ class Recommender:
 
         What was said of them stands, other items count as `unanswered` says: zeros, or unseen.
         """
+        self.log.ready()
         before = self.decisions.counts.closed
         self._learn(self.decisions.expire(older_than, self.clock(), unanswered))
         return self.decisions.counts.closed - before
@@ -149,25 +157,28 @@ class Recommender:
             if lesson.problem:  # found out when the window ended: there is no call to refuse
                 warnings.warn(f"decision {lesson.decision.id}: {lesson.problem}", LearningWarning, stacklevel=4)
             if not self.learner.learn(lesson, self.schema):
-                self.decisions.count_late()
+                count(self.decisions, late=1)
             self.log.learned(lesson)
 
     # --- items, users, schema -------------------------------------------------------------------------------------
 
     def add_items(self, items: Any) -> Changes:
         """Add items, or replace those that are known, from any table; they can be recommended at once."""
+        self.log.ready()
         changes = self.stock.add_items(items, self.schema)
         self.log.stocked("items", [*changes.added, *changes.changed], self.stock.catalogue.rows)
         return changes
 
     def remove_items(self, ids: Iterable[Id]) -> list[Id]:
         """Take items out; what was learned of them stays, and so do open decisions."""
+        self.log.ready()
         removed = self.stock.remove_items(ids)
         self.log.removed(removed)
         return removed
 
     def add_users(self, users: Any) -> Changes:
         """Add users, or replace those that are known, from any table."""
+        self.log.ready()
         changes = self.stock.add_users(users, self.schema)
         self.log.stocked("users", [*changes.added, *changes.changed], self.stock.users.rows)
         return changes
