@@ -61,7 +61,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         for block in blocks():
             if block.ready:
                 printed = StringIO()
-                code = compile("\n" * block.line + block.code, str(PAGE), "exec")  # errors name the page's lines
+                code = compile("\n" * block.line + block.code, f"<{PAGE.name}>", "exec")  # errors name the page's lines
                 with redirect_stdout(printed):
                     exec(code, left)  # noqa: S102  # our own page, read from the repository
                 if block.prints is not None:
