@@ -9,8 +9,9 @@ WORKERS ?= 3
 .PHONY: run test lint bench soak venv clean
 
 run: $(STAMP)
+	$(BIN)/neuclust shop --requests 1500 --out results/shop
 	$(BIN)/neuclust run --env movielens-twin --rounds 300 --seeds 3 --out results/demo \
-		--policy neuclust --policy cn-ucb --policy linucb --policy uniform --policy oracle
+		--policy neuclust --policy cn-ucb --policy auto --policy linucb --policy uniform --policy oracle
 	$(BIN)/neuclust reproduce movielens --quick --out results/reproduction
 	@echo "The paper's tables and figures made again, on one page: results/reproduction/index.html"
 

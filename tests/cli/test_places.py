@@ -53,6 +53,7 @@ def orders(problem: Path, played: Path, raw: Path, place: Path) -> dict[str, lis
         "clusters": ["clusters", "--data", problem, "--json", place / "a.json"],
         "sweep": ["sweep", raw / "sweep.toml", "--engine", "inline", "--out", place],
         "suite": ["suite", "--quick", "--problem", "bump", "--policy", "uniform", "--rounds", "2", "--out", place],
+        "shop": ["shop", "--requests", "2", "--policy", "uniform", "--out", place],
         "reproduce": ["reproduce", "movielens", "--quick", "--out", place],
     }
 

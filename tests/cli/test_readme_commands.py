@@ -13,6 +13,7 @@ from command_line import Command
 ROOT = Path(__file__).parents[2]
 # What makes each command small; later options win over those of the line.
 SMALLER: dict[str, list[str]] = {
+    "shop": ["--requests", "2", "-q"],
     "run": ["--rounds", "2", "--seeds", "1", "-q"],
     "sweep": ["--engine", "inline", "-q"],
     "compare": [],

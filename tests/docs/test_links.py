@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neuclust"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
-ROOMS = ["kernels", "models", "slates", "policies", "environments", "data", "experiment", "analysis", "report"]
+BELOW = ["kernels", "models", "slates", "policies", "environments", "data"]
+ROOMS = [*BELOW, "recommender", "experiment", "analysis", "report"]
 MODULES = [*ROOMS, *["core", "randomness", "configuration", "persistence", "registry"]]
 FOLDERS = tuple(
     f"{folder}/" for folder in ["src", "tests", "docs", "benchmarks", "tools", "experiments", "cli", *ROOMS]

@@ -10,6 +10,7 @@ from neuclust.cli.commands.describe import clusters, envs, policies
 from neuclust.cli.commands.reproduce import reproduce
 from neuclust.cli.commands.results import compare, report
 from neuclust.cli.commands.run import run
+from neuclust.cli.commands.shop import shop
 from neuclust.cli.commands.suite import suite
 from neuclust.cli.commands.sweep import sweep
 from neuclust.cli.commands.tune import tune
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
+add_commands(app, shop=shop)
 add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
 add_commands(app, clusters=clusters, policies=policies)
 app.command()(envs)

@@ -176,7 +176,7 @@ def _values(items: object, slots: Slots, config: FeedbackConfig) -> dict[int, fl
     found: dict[int, float] = {}
     for item, value in items.items():
         slot = _slot(item, slots)
-        advice = "leave out items without a value, or declare another range with low and high"
+        advice = "leave out items without a value, or declare another range (reward_range)"
         found[slot] = number(value, config.low, config.high, f"feedback for item {brief(item)}", advice)
     return found
 

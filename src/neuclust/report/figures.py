@@ -63,7 +63,7 @@ def clipped_figure(records: Sequence[RunRecord]) -> Figure:
     floor = problem.contenders[0].over_seeds("clipped_floor").mean
     axes.axhline(floor, color=drawing.INK, linewidth=1.3, linestyle=drawing.FLOOR_DASH, zorder=1)
     axes.set_ylim(0, max(floor, *(run.clipped_regret for run in problem.runs)) * 1.12 + 0.5)
-    _label_ends(axes, [("floor", floor, drawing.INK)])
+    label_ends(axes, [("floor", floor, drawing.INK)])
     return figure
 
 
@@ -115,10 +115,10 @@ def _finish(axes: Axes, problem: ProblemRuns, bands: Sequence[Band], *more: tupl
     hint = drawing.spread_words(problem.seeds)
     axes.set_xlabel(f"round   ({hint})" if hint else "round")
     styles = drawing.line_styles(problem)
-    _label_ends(axes, [*((band.title, float(band.mean[-1]), styles[band.title].colour) for band in bands), *more])
+    label_ends(axes, [*((band.title, float(band.mean[-1]), styles[band.title].colour) for band in bands), *more])
 
 
-def _label_ends(axes: Axes, ends: Sequence[tuple[str, float, str]]) -> None:
+def label_ends(axes: Axes, ends: Sequence[tuple[str, float, str]]) -> None:
     """Name and value to the right of each end (name, value, colour), kept apart and tied to it by a line."""
     ends = sorted(ends, key=lambda end: end[1])
     texts = [f"{drawing.shortened(name, LONGEST_LABEL)}  {number(value)}" for name, value, _ in ends]
