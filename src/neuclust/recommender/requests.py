@@ -4,10 +4,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import islice
+from numbers import Integral
 from typing import Any, TypedDict
 
 from neuclust.errors import DataError, suggestion
-from neuclust.recommender.values import Id, NotPlain, Value, check_name, plain, plain_id
+from neuclust.recommender.values import LARGEST, LONGEST_ID, Id, NotPlain, Value, check_name, plain, plain_id
 
 MOST_ELIGIBLE = 1_000_000  # ids in one request
 MOST_COLUMNS = 1_000  # features of one user, or entries of one context
@@ -57,7 +59,7 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
     known = RequestDetails.__optional_keys__
     for name in details:
         if name not in known:
-            raise DataError(f"request: there is no {name!r:.100}; {suggestion(name, sorted(known))}")
+            raise DataError(f"request: there is no {_brief(name)}; {suggestion(name, sorted(known))}")
     features = _mapping(details.get("user_features"), "user_features")
     if isinstance(user, Mapping):
         features = {**features, **_mapping(user, "user")}
@@ -68,8 +70,8 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
         user_features=features,
         context=_mapping(details.get("context"), "context"),
         eligible=None if eligible is None else _ids(eligible, "eligible"),
-        exclude=_ids(details.get("exclude") or (), "exclude"),
-        required=_ids(details.get("required") or (), "required"),
+        exclude=_ids(details.get("exclude"), "exclude"),
+        required=_ids(details.get("required"), "required"),
         at_most=_caps(details.get("at_most")),
         k=_slots(details.get("k"), slate_size),
         request_id=None if given is None else plain_id(given, "request_id"),
@@ -95,17 +97,26 @@ def _mapping(given: Any, name: str) -> dict[str, Value]:
 
 
 def _ids(given: Any, name: str) -> tuple[Id, ...]:
+    if given is None:
+        return ()
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
         raise DataError(f"{name}: expected a list of item ids, got {_brief(given)}; put one id into a list")
-    ids = given.tolist() if hasattr(given, "tolist") else list(given)
+    ids = given.tolist() if hasattr(given, "tolist") else list(islice(given, MOST_ELIGIBLE + 1))
+    if not isinstance(ids, list):  # an array of no dimension
+        raise DataError(f"{name}: expected a list of item ids, got {_brief(given)}; put one id into a list")
     if len(ids) > MOST_ELIGIBLE:
-        raise DataError(f"{name}: expected at most {MOST_ELIGIBLE:,} ids, got {len(ids):,}; leave it out to mean all")
-    if PLAIN.issuperset(map(type, ids)):
+        raise DataError(f"{name}: expected at most {MOST_ELIGIBLE:,} ids, got more; leave it out to mean all")
+    if _are_plain(ids):
         return tuple(ids)
     return tuple(plain_id(each, name) for each in ids)
 
 
-PLAIN = frozenset({str, int})
+def _are_plain(ids: list[Any]) -> bool:
+    """Whether all are texts, or all whole numbers, of a moderate length."""
+    kinds = set(map(type, ids))
+    if kinds == {str}:
+        return max(map(len, ids)) <= LONGEST_ID
+    return not kinds or (kinds == {int} and min(ids) >= -LARGEST and max(ids) <= LARGEST)
 
 
 def _caps(given: Any) -> dict[str, int]:
@@ -115,19 +126,19 @@ def _caps(given: Any) -> dict[str, int]:
         raise DataError(f"at_most: expected a column and a number, got {_brief(given)}; write {{'category': 2}}")
     for column, most in given.items():
         check_name(column, "at_most")
-        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < 2**31:
+        if isinstance(most, bool) or not isinstance(most, Integral) or not 1 <= int(most) < 2**31:
             got = f"got {_brief(most)} for {column!r:.100}; exclude items that must not be shown"
             raise DataError(f"at_most: expected a whole number from 1, {got}")
-    return dict(given)
+    return {column: int(most) for column, most in given.items()}
 
 
 def _slots(given: Any, slate_size: int) -> int:
     if given is None:
         return slate_size
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= slate_size:
+    if isinstance(given, bool) or not isinstance(given, Integral) or not 1 <= int(given) <= slate_size:
         wanted = f"a whole number from 1 to {slate_size}, the slate size"
         raise DataError(f"k: expected {wanted}, got {_brief(given)}; make the recommender with a larger slate_size")
-    return given
+    return int(given)
 
 
 def _check_required(request: Request) -> None:

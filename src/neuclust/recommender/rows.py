@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.errors import DataError
+from neuclust.errors import DataError, brief
 
 Id = str | int
 Matrix = NDArray[np.float64]
@@ -145,11 +145,8 @@ def _is_id(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """A value cut to 100 characters; whole numbers of very many digits, which Python refuses to write, as such."""
-    try:
-        return f"{value!r:.100}"
-    except ValueError:
-        return "a whole number of very many digits"
+    """A value cut to 100 characters."""
+    return brief(value)
 
 
 def check_values(name: str, values: Iterable[Any]) -> None:
