@@ -89,7 +89,7 @@ EXACT = [(t, r) for t in POLICIES for r in RULES if t != "cc-mab" or r in ("no r
 
 @pytest.mark.parametrize(("title", "rules"), EXACT)
 def test_slates_come_as_often_as_their_propensities_say(title: str, rules: str) -> None:
-    check_chances(selections(learned(title), rules, 150 if title.startswith("auto") else 600))
+    check_chances(selections(learned(title), rules, 150 if title.startswith("auto") else 400))
 
 
 @pytest.mark.soak

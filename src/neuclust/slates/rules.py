@@ -211,9 +211,9 @@ def within_rules(round: Round, choose: Callable[[Round], Slate]) -> Slate:
     `choose` is asked for the required arms, as a round of their own, then for the arms of A(S), and its answers are
     taken in order while A(S) holds them, until the slate is full. For a policy that plays the top k by score this is
     the greedy basis (`slates.assembly`): arms by score, each taken if the rules still allow it. Where the first answer
-    enters whole, its slate is returned as it is, but for the propensities of a random answer under caps, which are None:
-    the same slate may be reached by answers that enter in part. Otherwise slots are ordered by mean + bonus, explored ones last, and
-    propensities are ones where all answers have ones, else None.
+    enters whole, its slate is returned as it is; under caps without the propensities of a random answer, since the same
+    slate may be reached by answers that enter in part. Otherwise slots are ordered by mean + bonus, explored ones last,
+    and propensities are ones where all answers have ones, else None.
 
     A round whose slates must be shorter than it asks for is refused, unless several caps end a slate early.
     """
