@@ -31,8 +31,14 @@ ODD: list[Any] = [
     [{"price": 1}], "nowhere.csv", "/dev/null",
 ]  # fmt: skip
 
+
+def odd_value(place: int) -> Any:
+    """By its place, since Hypothesis writes out what it samples from."""
+    return ODD[place]
+
+
 scalars = st.one_of(
-    st.integers(0, len(ODD) - 1).map(ODD.__getitem__),
+    st.integers(0, len(ODD) - 1).map(odd_value),
     st.integers(),
     st.floats(),
     st.text(st.characters(exclude_categories=()), max_size=12),

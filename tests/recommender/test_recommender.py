@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from neuclust import Exploration, Features, Number, Recommender
 from neuclust.errors import ConfigError, DataError
 
+pa: Any = importlib.import_module("pyarrow")  # it has no types
 ITEMS = [
     {"sku": f"s{n}", "price": 2.0 * n, "kind": "abc"[n % 3], "new": n % 2 == 0, "since": date(2024, 1, 1 + n)}
     for n in range(9)
@@ -116,7 +117,8 @@ def test_what_cannot_be_meant_is_refused(details: Any, said: str) -> None:
 def test_rules_are_kept_and_arrays_are_lists_of_ids() -> None:
     shop = shop_of()
     teach(shop, "s1")
-    choice = shop.recommend("u1", required=np.array(["s8"]), exclude=pd.Series(["s1", "s4"]), k=np.int64(2))
+    two: Any = np.int64(2)
+    choice = shop.recommend("u1", required=np.array(["s8"]), exclude=pd.Series(["s1", "s4"]), k=two)
     assert len(choice.items) == 2
     assert "s8" in choice.items
     assert not {"s1", "s4"} & set(choice.items)
@@ -278,7 +280,7 @@ def test_items_are_added_changed_and_removed_while_it_runs() -> None:
     with pytest.raises(DataError, match="remove_items"):
         shop.remove_items(["s2", "n1"])
     assert shop.recommend("u1", eligible=["s2"]).items == ["s2"]  # nothing of a refused call was done
-    shop.remove_items([row["sku"] for row in ITEMS])
+    shop.remove_items([str(row["sku"]) for row in ITEMS])
     assert shop.recommend("u1").reason == "there are no items"
     shop.add_items([{"sku": "s1", "price": 1.0}])
     assert shop.recommend("u1").items == ["s1"]

@@ -237,6 +237,7 @@ def test_old_decisions_are_forgotten() -> None:
 def test_ids_may_be_numbers() -> None:
     shop = Recommender([{"id": n, "x": float(n)} for n in range(4)], "id", policy="popular", slate_size=2)
     choice = shop.recommend(eligible=np.array([1, 2, 3]), required=[2])
-    assert shop.feedback(choice.id, {np.int64(2): 1}).status == "learned"
+    clicked: Any = np.int64(2)
+    assert shop.feedback(choice.id, {clicked: 1}).status == "learned"
     with pytest.raises(DataError, match="slate"):
         shop.feedback(shop.recommend(eligible=[1]).id, {"1": 1})  # 1 and "1" are two ids

@@ -63,7 +63,11 @@ class Recommender:
 
         Where one is refused, none is answered. All are answered by what was learned before the call.
         """
-        if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable):
+        if (
+            isinstance(requests, str | Mapping)
+            or not isinstance(requests, Iterable)
+            or getattr(requests, "ndim", 1) == 0
+        ):
             raise DataError(f"requests: expected a list of dictionaries, got {brief(requests)}")
         read = []
         for at, arguments in enumerate(requests):
