@@ -60,6 +60,11 @@ BENCHMARKS = {
         "twin_fidelity",
         quick="--regrets-only --rounds 100 --seeds 1",
     ),
+    "crossing": Benchmark(
+        "how user and item columns should meet where nothing is stated: clicks collected on invented shops",
+        "crossing",
+        quick="--requests 100 --seeds 1 --policy linucb --rule true --rule none --rule default",
+    ),
     "data-scale": Benchmark(
         "time and memory to prepare raw files of published size",
         "data_scale",

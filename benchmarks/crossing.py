@@ -14,7 +14,7 @@ import argparse
 import json
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,14 @@ from neuclust.core import Feedback, Round
 from neuclust.errors import LearningWarning
 from neuclust.randomness import stream
 from neuclust.recommender.crossing import Term, stated
-from neuclust.recommender.default_crossing import Sample, main_terms, outer_terms, principal_terms
+from neuclust.recommender.default_crossing import (
+    FACTOR,
+    Sample,
+    main_terms,
+    outer_terms,
+    principal_terms,
+    product_terms,
+)
 from neuclust.recommender.design import Design
 
 Matrix = NDArray[np.float64]
@@ -50,106 +57,99 @@ class Wish:
 
 @dataclass(frozen=True)
 class Rule:
-    """Features beyond the main columns, as many as there is room for, and a factor on them."""
+    """Features beyond the main columns, as many as there is room for, and a factor on products not stated."""
 
-    terms: Callable[[Shop, Sample, int], list[Term]]
+    terms: Callable[[Shop, int], list[Term]]
     factor: float = 1.0
     user: bool = True  # whether the user's columns stand among the features by themselves
 
     def features(self, shop: Shop) -> Features:
         """The features of this rule in a shop."""
-        sample = Sample.of(shop.items, shop.users, shop.items.rows, shop.users.rows)
-        mains = [term for term in main_terms(sample, WIDTH) if self.user or term.user == ()]
-        design = Design.of(sample, [*mains, *self.terms(shop, sample, WIDTH - len(mains))])
-        return Features(shop, design, np.where(np.arange(design.width) < len(mains), 1.0, self.factor))
+        mains = [term for term in main_terms(sample_of(shop), WIDTH) if self.user or term.user == ()]
+        room = WIDTH - len(mains)
+        products = [
+            replace(term, factor=self.factor if term.factor == FACTOR else 1.0) for term in self.terms(shop, room)
+        ]
+        sample = sample_of(shop, room if self.terms is chosen_terms else 0)
+        return Features(shop, Design.of(sample, [*mains, *products]))
 
 
 @dataclass(frozen=True)
 class Features:
-    """A design and a factor on each of its columns."""
+    """The design of a shop."""
 
     shop: Shop
     design: Design
-    factors: Matrix  # (width,)
 
     def rows(self, items: NDArray[np.int64], user: int) -> Matrix:
         """(n, width) of some items for one user."""
-        return self.design.rows(self.shop.items.rows[items], self.shop.users.rows[user]) * self.factors
+        return self.design.rows(self.shop.items.rows[items], self.shop.users.rows[user])
 
     @property
     def content(self) -> bytes:
         """Equal for rules that make the same features of a shop."""
-        return self.design.pairs.tobytes() + self.factors.tobytes() + "".join(self.design.labels).encode()
+        design = self.design
+        return design.pairs.tobytes() + design.factors.tobytes() + "".join(design.labels).encode()
 
 
-def true_terms(shop: Shop, sample: Sample, room: int) -> list[Term]:  # noqa: ARG001
+def true_terms(shop: Shop, room: int) -> list[Term]:  # noqa: ARG001
     """What the clicks are made of, whatever its width."""
     return [term for each in stated(Wish(shop.cross, shop.match), shop.items, shop.users) for term in each.terms()]
 
 
-def all_or_principal(shop: Shop, sample: Sample, room: int) -> list[Term]:
-    """All products where they fit, else the principal ones."""
-    return outer_terms(sample) if shop.items.width * shop.users.width <= room else principal_terms(sample, room)
+def chosen_terms(shop: Shop, room: int) -> list[Term]:
+    """The default: columns alike are matched, the others multiplied, in projections where they do not fit."""
+    return product_terms(sample_of(shop, room), room)[0]
 
 
-def principal_alone(most: int) -> Callable[[Shop, Sample, int], list[Term]]:
+def all_terms(shop: Shop, room: int) -> list[Term]:
+    """All products where they fit, else the principal ones; nothing is matched."""
+    sample = sample_of(shop)
+    return outer_terms(sample) if sample.free <= room else principal_terms(sample, room)
+
+
+def principal_alone(most: int) -> Callable[[Shop, int], list[Term]]:
     """Principal products, at most so many, also where all would fit."""
-    return lambda _, sample, room: principal_terms(sample, min(room, most))
+    return lambda shop, room: principal_terms(sample_of(shop), min(room, most))
 
 
-def levels_alone(shop: Shop, sample: Sample, room: int) -> list[Term]:
+def level_terms(shop: Shop, room: int) -> list[Term]:
     """Products of categories and tags alone, where they fit."""
     named = [
         (user, item)
-        for user in shop.users.names
-        for item in shop.items.names
+        for user, item in product(shop.users.names, shop.items.names)
         if shop.users.levels(user) and shop.items.levels(item)
     ]
     found = [term for each in stated(Wish(named, []), shop.items, shop.users) for term in each.terms()]
-    return found if len(found) <= room else principal_terms(sample, room)
+    return found if len(found) <= room else principal_terms(sample_of(shop), room)
 
 
-def matched_then(shop: Shop, sample: Sample, room: int) -> list[Term]:
-    """Columns with levels in common and vectors of one length matched, then principal products."""
-    pairs = [(user, item) for user in shop.users.names for item in shop.items.names if _alike(shop, user, item)]
-    found = [term for each in stated(Wish([], pairs), shop.items, shop.users) for term in each.terms()]
-    return [*found, *principal_terms(sample, room - len(found))]
+def matched_and_all(shop: Shop, room: int) -> list[Term]:
+    """Columns alike are matched, and principal products of all columns stand beside that."""
+    found = [term for each in sample_of(shop, room).matches for term in each.terms()]
+    return [*found, *principal_terms(sample_of(shop), room - len(found))]
 
 
-def matched_apart(shop: Shop, sample: Sample, room: int) -> list[Term]:
-    """Columns alike are matched, all others are multiplied as far as there is room."""
-    pairs = [(user, item) for user in shop.users.names for item in shop.items.names if _alike(shop, user, item)]
-    found = [term for each in stated(Wish([], pairs), shop.items, shop.users) for term in each.terms()]
-    if not found:
-        return all_or_principal(shop, sample, room)
-    taken = {name for pair in pairs for name in pair}
-    rest = [(u, i) for u in shop.users.names for i in shop.items.names if not {u, i} & taken]
-    found += [term for each in stated(Wish(rest, []), shop.items, shop.users) for term in each.terms()]
-    return found
-
-
-def _alike(shop: Shop, user: str, item: str) -> bool:
-    levels = shop.users.levels(user), shop.items.levels(item)
-    if levels == (None, None):
-        lengths = [place.stop - place.start for place in (shop.users.slices[user], shop.items.slices[item])]
-        return bool(lengths[0] == lengths[1] > 1)
-    return bool(set(levels[0] or ()) & set(levels[1] or ()))
+def sample_of(shop: Shop, room: int = 0) -> Sample:
+    """With as many matches of columns alike as there is room for."""
+    tables = shop.items.rows, shop.users.rows
+    return Sample.of(shop.items, shop.users, *tables).matching(room, *tables)
 
 
 RULES = {
     "true": Rule(true_terms),
     "none": Rule(lambda *_: []),
-    "all": Rule(all_or_principal),
-    "all, half": Rule(all_or_principal, factor=0.5),
-    "all, no user": Rule(all_or_principal, user=False),
-    "levels": Rule(levels_alone),
+    "default": Rule(chosen_terms, FACTOR),
+    "default, whole": Rule(chosen_terms),
+    "default, half": Rule(chosen_terms, 0.5),
+    "all": Rule(all_terms),
+    "all, half": Rule(all_terms, factor=0.5),
+    "all, no user": Rule(all_terms, user=False),
+    "levels": Rule(level_terms),
     "principal": Rule(principal_alone(WIDTH)),
-    "principal, half": Rule(principal_alone(WIDTH), factor=0.5),
     "principal, double": Rule(principal_alone(WIDTH), factor=2.0),
     "principal 32": Rule(principal_alone(32)),
-    "matched": Rule(matched_then),
-    "matched apart": Rule(matched_apart),
-    "matched, half": Rule(matched_then, factor=0.5),
+    "matched and all": Rule(matched_and_all),
 }
 
 

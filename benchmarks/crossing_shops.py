@@ -61,9 +61,12 @@ class Table:
         self._put(name, (values / 2).clip(-1.5, 1.5)[:, None], (name,))
         return values
 
-    def vector(self, name: str, dim: int) -> Matrix:
-        """(n, dim) of root mean squared length 1."""
-        values = self.rng.standard_normal((self.count, dim)) / np.sqrt(dim)
+    def vector(self, name: str, dim: int, inner: Matrix | None = None) -> Matrix:
+        """(n, dim) of root mean squared length about 1; in the space of the rows of `inner` (r, dim), if given."""
+        rank = dim if inner is None else len(inner)
+        values = self.rng.standard_normal((self.count, rank)) / np.sqrt(rank)
+        if inner is not None:
+            values = values @ inner + 0.3 * self.rng.standard_normal((self.count, dim)) / np.sqrt(dim)
         return self._put(name, values, tuple(f"{name}[{at}]" for at in range(dim)))
 
     def _levels(self, name: str, word: str, rows: Matrix) -> Matrix:
@@ -130,6 +133,15 @@ def tastes(items: Table, users: Table, rng: np.random.Generator) -> Truth:  # no
     return Truth(user @ item.T * np.sqrt(12) - 0.4 * price, [], [("tastes", "embedding")], exponential=True)
 
 
+def long_tastes(items: Table, users: Table, rng: np.random.Generator) -> Truth:
+    """Embeddings of 64 entries, mostly in eight dimensions: too long to be matched entry by entry."""
+    inner = np.linalg.qr(rng.standard_normal((64, 8)))[0].T
+    item, price = items.vector("embedding", 64, inner), items.number("price")
+    user = users.vector("tastes", 64, inner)
+    users.number("age")
+    return Truth(user @ item.T * np.sqrt(8) - 0.4 * price, [], [("tastes", "embedding")], exponential=True)
+
+
 def tag_tastes(items: Table, users: Table, rng: np.random.Generator) -> Truth:
     """Tags of items that users like."""
     tags, category, price = items.tags("tags", 12, 0.2), items.category("category", 8), items.number("price")
@@ -184,6 +196,7 @@ SHOPS: dict[str, tuple[Invention, float]] = {
     "crosses 1 %": (crosses, 0.01),
     "mains only 5 %": (mains_only, 0.05),
     "tastes 5 %": (tastes, 0.05),
+    "long tastes 5 %": (long_tastes, 0.05),
     "tag tastes 1 %": (tag_tastes, 0.01),
     "category x segment 5 %": (category_segment, 0.05),
     "numbers 5 %": (numbers, 0.05),

@@ -287,10 +287,11 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.out is not None:
             write_text(arguments.out, json.dumps(record, indent=1) + "\n")
 
-    failed = play_all([job for job in wanted if job not in held], arguments.workers, keep)
+    missing = [job for job in wanted if job not in held]
+    failed = play_all(missing, arguments.workers, keep)
     shown = summary([run for run in runs if job_of(run) in set(wanted)])
     print(table(shown))
-    if arguments.out is not None:
+    if arguments.out is not None and missing:  # a file that held all of it keeps its command and its machine
         write_text(arguments.out, json.dumps(record | {"summary": shown}, indent=1) + "\n")
     return 1 if failed else 0
 

@@ -54,6 +54,10 @@ class LearningWarning(UserWarning):
     """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
 
 
+class LogWarning(UserWarning):
+    """A log that was repaired, cannot be written now, or has less than what was learned."""
+
+
 class RenamedWarning(FutureWarning):
     """A setting that was given under an earlier name."""
 
@@ -65,7 +69,7 @@ def plain_warnings(say: Callable[[str], None]) -> Iterator[None]:
         default = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-            if issubclass(category, LearningWarning | RenamedWarning):
+            if issubclass(category, LearningWarning | LogWarning | RenamedWarning):
                 say(str(message))
             else:
                 default(message, category, *where)

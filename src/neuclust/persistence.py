@@ -45,8 +45,13 @@ def save_policy(self: Saveable, directory: Path) -> None:
     """Save configuration and learned state to a folder that `neuclust.registry.load_policy` reads back."""
     if not -(2**63) <= self.seed < 2**63:
         raise SaveError(f"{directory}: expected a seed below 2**63 in size, got {self.seed}; begin with a smaller one")
-    sizes = {"dim": self.dim, "slate_size": self.slate_size, "seed": self.seed}
-    write_state(directory, {"policy": self.name, "config": asdict(self.config), **sizes}, self.state_dict())
+    write_state(directory, policy_manifest(self), self.state_dict())
+
+
+def policy_manifest(policy: Saveable) -> dict[str, Any]:
+    """The making of a policy, from which `neuclust.registry.restore_policy` builds it again."""
+    sizes = {"dim": policy.dim, "slate_size": policy.slate_size, "seed": policy.seed}
+    return {"policy": policy.name, "config": asdict(policy.config), **sizes}
 
 
 # --- writing --------------------------------------------------------------------------------------------------
@@ -90,7 +95,12 @@ def _sealed(manifest: Mapping[str, Any], tensors: bytes) -> bytes:
     """The manifest's text with the checksums of the tensors and of itself."""
     content = {**manifest, "format": FORMAT, CHECKSUM: {"tensors": _digest(tensors)}}
     content[CHECKSUM]["manifest"] = _digest(_canonical(content))
-    return (json.dumps({"format": FORMAT, **content}, indent=2, default=_plain_number) + "\n").encode()
+    text = (json.dumps({"format": FORMAT, **content}, indent=2, default=_plain_number) + "\n").encode()
+    if len(text) > MOST_MANIFEST:  # nobody could read it back
+        raise SaveError(
+            f"saving: expected settings of at most {MOST_MANIFEST:,} bytes, got {len(text):,}; shorten them"
+        )
+    return text
 
 
 def _canonical(manifest: Mapping[str, Any]) -> bytes:
@@ -192,21 +202,24 @@ def _write(path: Path, content: bytes) -> None:
 # --- reading --------------------------------------------------------------------------------------------------
 
 
-def read_state(directory: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The manifest and tensors of a save as they were written; anything else is refused with a sentence."""
+def read_state(directory: Path, kind: str = "policy") -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The manifest and tensors of a save as they were written; anything else is refused with a sentence.
+
+    `kind` is what the sentence expects to be saved there.
+    """
     directory = Path(directory)
     try:
         with locked(directory, exclusive=False):
             manifest = _parsed(directory, _content(directory / MANIFEST, MOST_MANIFEST))
             tensors = _tensors(directory, manifest)
     except (FileNotFoundError, NotADirectoryError):
-        wanted = f"a saved policy ({MANIFEST} and {TENSORS})"
+        wanted = f"a saved {kind} ({MANIFEST} and {TENSORS})"
         raise SaveError(f"{directory}: expected {wanted}, found none; check the path") from None
     except OSError as error:
         raise SaveError(f"{directory}: expected a save that can be read, got {error.strerror!r}; check it") from None
     state = _unpacked(directory, tensors, marked=manifest["format"] == FORMAT)
     if manifest["format"] == UNCHECKED:
-        text = f"{directory}: this save of an earlier version has no checksum; saving the policy again adds one"
+        text = f"{directory}: this save of an earlier version has no checksum; saving the {kind} again adds one"
         warnings.warn(text, stacklevel=3)
     return {name: value for name, value in manifest.items() if name != CHECKSUM}, state
 

@@ -202,18 +202,29 @@ def knows_truth(name: str) -> bool:
 def load_policy(directory: Path, **parts: Any) -> Policy:
     """A policy as `save` left it; `parts` cannot be saved: `clusterer=`, `means=`, `value=`, `catalogue=`."""
     manifest, state = read_state(directory)
-    name = manifest.get("policy")
+    if "recommender" in manifest:
+        raise SaveError(f"{directory}: expected a saved policy, got a saved recommender; use Recommender.load")
+    making = {name: value for name, value in manifest.items() if name != "format"}
+    try:
+        return restore_policy(making, state, parts)
+    except StateError as error:
+        raise SaveError(f"{directory}: {error}") from error
+
+
+def restore_policy(making: Mapping[str, Any], state: Mapping[str, Tensor], parts: Mapping[str, Any]) -> Policy:
+    """The policy of what `persistence.policy_manifest` and `state_dict` gave; anything else is a `StateError`."""
+    name = making.get("policy")
     spec = _saved(name, POLICIES.values()) or _saved(name, policies().values())
     if spec is None:
         known = ", ".join(dict.fromkeys(one.saved_as for one in policies().values()))
         advice = "a policy from outside is registered before its save is loaded"
-        raise SaveError(f"{directory}: no policy {name!r:.100} in this version; known: {known}; {advice}")
+        raise StateError(f"no policy {name!r:.100} in this version; known: {known}; {advice}")
     try:
-        return _restored(spec, manifest, state, parts)
+        return _restored(spec, making, state, parts)
     except (NeuclustError, ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
         said = " ".join(str(error).split())
-        raise SaveError(f"{directory}: expected a complete save of {name}, got {said or repr(error)}") from error
+        raise StateError(f"expected a complete save of {name}, got {said or repr(error)}") from error
 
 
 def _saved(name: object, specs: Iterable[PolicySpec]) -> PolicySpec | None:
@@ -224,7 +235,7 @@ def _restored(
     spec: PolicySpec, manifest: Mapping[str, Any], state: Mapping[str, Tensor], parts: Mapping[str, Any]
 ) -> Policy:
     """The policy of a manifest with its state; nothing is made before the tensors say that there is room for it."""
-    unknown = set(manifest) ^ {"format", "policy", "config", "dim", "slate_size", "seed"}
+    unknown = set(manifest) ^ {"policy", "config", "dim", "slate_size", "seed"}
     if unknown:
         raise StateError(f"a manifest with unknown or missing entries ({', '.join(sorted(unknown))})")
     dim = _whole(manifest, "dim", 1, MOST_DIM)

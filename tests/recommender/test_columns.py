@@ -535,3 +535,13 @@ def test_what_a_transformer_refuses_later_is_said() -> None:
     encoder = fit_encoder("x", Transformer(OneHotEncoder()), ["a", "b"])
     with pytest.raises(DataError, match=r"^column 'x': OneHotEncoder refuses \['c'\]"):
         encoder.encode(["c"])
+
+
+def test_a_missing_value_a_transformer_makes_nothing_of_is_zeros() -> None:
+    encoder = fit_encoder("x", Transformer(StandardScaler()), [1.0, None, 3.0])
+    assert encoder.encode([None, 3.0]).tolist() == [[0.0], [1.0]]
+    out = np.full(1, 7.0)
+    encoder.write(None, out)
+    assert out.tolist() == [0.0]
+    with pytest.raises(DataError, match="missing ones alone"):
+        fit_encoder("x", Transformer(StandardScaler()), [None, None])

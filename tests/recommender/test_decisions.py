@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from naive_decisions import NaiveDecisions, Refused, same
 
 from neuclust.errors import ConfigError, DataError, StateError
-from neuclust.recommender.decisions import Answer, Decision, Decisions, FeedbackConfig, Lesson
+from neuclust.recommender.decisions import Answer, Decision, Decisions, FeedbackConfig, Lesson, count
 from neuclust.recommender.rewards import slate_value
 
 NAN = math.nan
@@ -205,7 +205,7 @@ def test_values_after_the_window_are_late_and_not_learned() -> None:
     assert decisions.feedback("d1", {"a": 1}, now=101.0) == Answer("late")
     assert decisions.feedback("d1", {"a": 1}, now=102.0) == Answer("duplicate")
     assert decisions.feedback("d1", {}, now=103.0) == Answer("duplicate")  # as it was settled
-    decisions.count_late()
+    count(decisions, late=1)
     assert (decisions.counts.late, decisions.counts.duplicates) == (2, 2)
 
 

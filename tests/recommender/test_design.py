@@ -3,96 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.typing import NDArray
+from invented_sides import ITEMS, USER, Side, Spec, check, fit, rows
 
-from neuclust.errors import ConfigError, DataError, StateError
+from neuclust.errors import ConfigError, DataError, LearningWarning, StateError
 from neuclust.recommender.basis import principal
-from neuclust.recommender.default_crossing import Sample, principal_terms
+from neuclust.recommender.crossing import Term
 from neuclust.recommender.design import Design
-
-Matrix = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Side:
-    """Columns of given widths; those of a name in `texts` are levels."""
-
-    widths: Mapping[str, int]
-    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.widths)
-
-    @property
-    def slices(self) -> dict[str, slice]:
-        ends = np.cumsum([0, *self.widths.values()]).tolist()
-        return {name: slice(*ends[at : at + 2]) for at, name in enumerate(self.widths)}
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        found: list[str] = []
-        for name, width in self.widths.items():
-            levels = [f"{name}={level}" for level in self.texts.get(name, ())]
-            others = [f"{name}[{at}]" for at in range(width)] if width > 1 else [name]
-            found += (levels + [f"{name}=other"] * (width - len(levels))) if levels else others
-        return tuple(found)
-
-    @property
-    def width(self) -> int:
-        return sum(self.widths.values())
-
-    def levels(self, name: str) -> tuple[str, ...] | None:
-        return self.texts.get(name)
-
-
-@dataclass(frozen=True)
-class Spec:
-    cross: Sequence[Sequence[str]] | None = None
-    match: Sequence[Sequence[str]] | None = None
-    width: int = 128
-
-
-ITEMS = Side({"price": 1, "kind": 3, "tags": 4}, {"kind": ("shoe", "hat"), "tags": ("red", "blue", "wool")})
-USER = Side({"segment": 2, "age": 1, "tastes": 3}, {"segment": ("gold", "new"), "tastes": ("blue", "silk", "red")})
-
-
-def rows(side: Side, count: int, seed: int = 0) -> Matrix:
-    return np.random.default_rng(seed).normal(size=(count, side.width))
-
-
-def fit(spec: Spec, items: Side = ITEMS, user: Side = USER, count: int = 40) -> Design:
-    return Design.fit(spec, items, user, rows(items, count), rows(user, count, 1))
-
-
-def value(label: str, x: Matrix, u: Matrix, items: Side = ITEMS, user: Side = USER) -> Any:
-    """What a label of plain columns says, item by item."""
-    out: Any = np.ones(len(x))
-    for part in label.split(" x "):
-        if part in items.labels:
-            out = out * x[:, items.labels.index(part)]
-        elif part in user.labels:
-            out = out * u[user.labels.index(part)]
-        else:
-            assert part == "constant"
-    return out
-
-
-def check(design: Design, count: int = 5) -> None:
-    x, u = rows(ITEMS, count, 2), rows(USER, 1, 3)[0]
-    z = design.rows(x, u)
-    assert z.shape == (count, design.width)
-    for at, label in enumerate(design.labels):
-        np.testing.assert_allclose(z[:, at], value(label, x, u), atol=1e-12, err_msg=label)
+from neuclust.recommender.frequent import entry_sizes, most_frequent
 
 
 def test_a_stated_cross_is_the_outer_product_after_the_columns() -> None:
@@ -118,7 +39,6 @@ def test_crosses_of_any_sides_and_number(names: tuple[str, ...], width: int) -> 
     design = fit(Spec([names]))
     crossed = design.labels[15:]
     assert len(set(crossed)) == width == len(crossed)
-    assert crossed[0].split(" x ")[0].startswith(names[0])  # in the order in which they are stated
     check(design)
 
 
@@ -188,88 +108,48 @@ def test_names_of_two_tables_say_which_they_mean() -> None:
     np.testing.assert_allclose(design.rows(x, u)[:, 7:], x[:, 1:] * u[1:])
 
 
-def test_a_width_that_is_too_small_is_refused_with_one_that_would_do() -> None:
+def test_stated_products_beyond_the_width_keep_the_most_frequent_and_say_which_width_holds_all() -> None:
     spec = Spec([("kind", "tags", "tastes"), ("segment", "price")], width=30)
-    with pytest.raises(ConfigError, match=r"width: .*38 products .*; width=53 would do") as refused:
-        fit(spec)
-    assert refused.value.field == "width"
-    assert fit(Spec(spec.cross, width=53)).width == 53
-    with pytest.raises(ConfigError, match="width=53 would do"):
-        fit(Spec(spec.cross, width=52))
+    with pytest.warns(LearningWarning, match=r"the 15 most frequent of 38 products are kept; width=53 holds all"):
+        design = fit(spec)
+    assert design.width == 30
+    assert any("width=53 holds all" in line for line in design.describe())
+    whole = fit(Spec(spec.cross, width=53))
+    assert whole.width == 53
+    assert [label for label in whole.labels if label in design.labels] == list(design.labels)
 
 
-def test_the_width_of_a_huge_cross_is_told_without_making_it() -> None:
+def test_the_most_frequent_products_are_those_of_the_largest_entries() -> None:
+    terms = [Term((i,), (j,)) for i in range(3) for j in range(2)]
+    sizes = np.array([0.5, 0.3, 0.0]), np.array([0.9, 0.1])
+    kept, line = most_frequent(terms, sizes, 4, enough=9)  # 0.45, 0.05, 0.27, 0.03, 0, 0: nothing is lost
+    assert kept == terms[:4]
+    assert line == "the 4 most frequent of 6 products are kept; width=9 holds all"
+    with pytest.warns(LearningWarning, match="the 2 most frequent of 6"):
+        assert most_frequent(terms, sizes, 2, enough=9)[0] == [terms[0], terms[2]]
+
+
+def test_columns_that_no_row_has_anything_of_count_as_evenly_frequent() -> None:
+    columns = Side({"segment": 2, "device": 4})
+    seen = np.array([[1.0, 0.0, 0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    assert entry_sizes(columns, seen).tolist() == [1.0, 0.0, 0.25, 0.25, 0.25, 0.25]
+
+
+def test_a_width_that_does_not_hold_the_columns_is_refused_with_one_that_would_do() -> None:
+    user = Side({"context": 40})
+    with pytest.raises(ConfigError, match=r"width: expected at most 20 features, got .* columns; width=\d+ would do"):
+        fit(Spec([], width=20), user=user, count=1)
+
+
+def test_a_huge_cross_is_refused_without_making_it() -> None:
     items = Side({f"c{at}": 100 for at in range(3)})
-    with pytest.raises(ConfigError, match="1000000 products"):
+    with pytest.raises(ConfigError, match=r"cross: .*got 1,000,000"):
         fit(Spec([("c0", "c1", "c2")]), items)
-
-
-def test_nothing_stated_takes_all_products_where_they_fit() -> None:
-    design = fit(Spec())
-    crossed = {f"{user} x {item}" for user, item in product(USER.labels, ITEMS.labels)}
-    assert set(design.labels[15:]) == crossed
-    check(design)
 
 
 def test_an_empty_list_states_that_nothing_is_crossed() -> None:
     assert fit(Spec([])).width == 15
     assert fit(Spec(None, [])).width == 15
-
-
-def test_products_that_do_not_fit_are_those_of_projections() -> None:
-    design = fit(Spec(width=40))
-    assert design.width == 40
-    assert design.labels[:15] == ("constant", *ITEMS.labels, *USER.labels)
-    assert "user 1 of" in design.labels[15]
-    assert "items 1 of" in design.labels[15]
-    assert "projection" in design.describe()[1]
-
-
-def test_principal_products_span_most_of_the_variance_of_all_products() -> None:
-    rng = np.random.default_rng(4)
-    x = rng.normal(size=(300, ITEMS.width)) * np.linspace(2, 0.2, ITEMS.width)
-    u = rng.normal(size=(200, USER.width)) * np.linspace(1, 0.1, USER.width)
-    sample = Sample.of(ITEMS, USER, x, u)
-    terms = principal_terms(sample, 10)
-    kept = sum(
-        sample.item_directions.variances[term.items] * sample.user_directions.variances[term.user] for term in terms
-    )
-    every = np.sort(
-        np.outer(np.linalg.eigvalsh(np.cov(x.T, bias=True)), np.linalg.eigvalsh(np.cov(u.T, bias=True))).ravel()
-    )
-    assert kept == pytest.approx(every[-10:].sum())
-
-
-def test_projected_products_are_the_products_of_centred_rows() -> None:
-    items, user = Side({"e": 6}), Side({"f": 5})
-    x, u = rows(items, 30) + 3, rows(user, 20, 1) - 2
-    design = Design.fit(Spec(width=20), items, user, x, u)
-    both = [at for at, label in enumerate(design.labels) if " x " in label]
-    z = np.stack([design.rows(x, one)[:, both] for one in u])
-    assert abs(z.mean((0, 1))).max() < 1e-12
-    flat = z.reshape(-1, len(both))
-    products = flat.T @ flat
-    np.testing.assert_allclose(products - np.diag(np.diag(products)), 0, atol=1e-8)  # uncorrelated
-
-
-def test_columns_never_seen_to_vary_are_crossed_as_they_are() -> None:
-    user = Side({"segment": 20, "hour": 2})
-    x, u = rows(ITEMS, 40), rows(user, 40, 1) * 0.2
-    u[:, 20:] = 0.5  # context, unknown in the table of users
-    design = Design.fit(Spec(width=60), ITEMS, user, x, u)
-    assert any(label.startswith("hour[0] x items") for label in design.labels)
-    assert "hour[1]" in design.labels
-
-
-def test_many_columns_are_projected_themselves() -> None:
-    items, user = Side({f"c{at}": 30 for at in range(10)}), Side({"s": 50, "hour": 3})
-    u = rows(user, 200, 1)
-    u[:, 50:] = 0
-    design = Design.fit(Spec(), items, user, rows(items, 400), u)
-    assert design.width == 128
-    assert sum(label.startswith("items") for label in design.labels) == 64
-    assert sum(label.startswith(("user", "hour")) and " x " not in label for label in design.labels) == 32
-    assert {"hour[0]", "hour[1]", "hour[2]"} <= set(design.labels)
 
 
 @pytest.mark.parametrize("count", [0, 1])
@@ -285,27 +165,49 @@ def test_no_user_columns_at_all() -> None:
     assert design.rows(rows(ITEMS, 2), np.zeros(0)).shape == (2, 9)
 
 
-@settings(max_examples=60)
-@given(st.integers(2, 200), st.integers(3, 40), st.integers(0, 40))
-def test_the_width_is_a_bound_or_the_default_says_what_would_do(width: int, items: int, user: int) -> None:
-    sides = Side({"x": items}), Side({"u": user})
-    if width < 4:
-        with pytest.raises(ConfigError, match=r"width=\d+ would do") as refused:
-            fit(Spec(width=1 + width // 2), *sides, count=1)  # nothing is known of directions: no column is projected
-        width = int(str(refused.value).split("width=")[1].split()[0])
-        assert width == 1 + items + user
-    design = fit(Spec(width=width), *sides, count=12)
-    assert design.width <= width
-    assert len(set(design.labels)) == design.width
-
-
-def test_many_requests_in_one_pass_equal_single_ones() -> None:
-    for spec in (Spec(), Spec([("kind", "segment", "age")]), Spec(width=30)):
+def test_many_requests_in_one_pass_equal_single_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("neuclust.recommender.design.BLOCK", 4)
+    for spec in (Spec(), Spec([("kind", "segment", "age")]), Spec(width=24)):
         design = fit(spec)
         x, u = rows(ITEMS, 9, 5), rows(USER, 3, 6)
         owner = np.array([2, 0, 0, 1, 2, 2, 1, 0, 1])
         many = design.rows_many(x, u, owner)
         np.testing.assert_allclose(many, np.vstack([design.rows(x[k : k + 1], u[owner[k]]) for k in range(9)]))
+        assert design.rows_many(x[:0], u, owner[:0]).shape == (0, design.width)
+
+
+def test_labels_follow_columns_whose_levels_came_later() -> None:
+    user = Side({"hour": 3}, {"hour": ("day",)})
+    design = fit(Spec([("hour", "kind", "price")]), user=user)
+    later = Side({"hour": 3}, {"hour": ("day", "night")})
+    again = design.relabelled(ITEMS, later)
+    assert again.labels == fit(Spec([("hour", "kind", "price")]), user=later).labels
+    assert again.labels != design.labels
+    x, u = rows(ITEMS, 3), rows(user, 1)[0]
+    assert (again.rows(x, u) == design.rows(x, u)).all()
+
+
+@pytest.mark.parametrize("spec", [Spec(), Spec(width=24), Spec(width=10), Spec([("kind", "segment", "price")])])
+def test_scores_are_attributed_to_columns_and_their_products(spec: Spec) -> None:
+    design = fit(spec)
+    weights = np.random.default_rng(3).normal(size=design.width)
+    x, u = rows(ITEMS, 1, 4)[0], rows(USER, 1, 5)[0]
+    parts = design.attribution(weights, x, u)
+    assert sum(parts.values()) == pytest.approx(float(design.rows(x[None], u)[0] @ weights))
+    assert not any("projection" in label for label in parts)
+    assert {label for name in parts for label in name.split(" x ")} <= {"constant", *ITEMS.labels, *USER.labels}
+
+
+def test_the_attribution_of_plain_columns_is_weight_times_value() -> None:
+    design = fit(Spec([("age", "price")]))
+    x, u = np.arange(1.0, 9.0), np.array([0, 1.0, 3.0, 0, 0, 0])
+    weights = np.arange(1.0, design.width + 1)
+    parts = design.attribution(weights, x, u)
+    assert parts["constant"] == 1
+    assert parts["price"] == 2
+    assert parts["age"] == 3 * (1 + design.labels.index("age"))
+    assert parts["age x price"] == 3 * design.width
+    assert "segment=gold" not in parts
 
 
 def test_rows_of_another_schema_are_refused() -> None:
@@ -327,7 +229,26 @@ def test_directions_are_orthonormal_with_definite_signs() -> None:
     assert principal(one_hot).vectors.shape == (3, 2)  # the levels sum to 1
 
 
-@pytest.mark.parametrize("spec", [Spec(), Spec(width=30), Spec([("segment", "kind", "price")], [("tastes", "tags")])])
+def test_directions_of_long_rows_are_those_of_the_covariance() -> None:
+    wide = np.random.default_rng(1).normal(size=(12, 30)) * np.linspace(1, 3, 30)
+    found = principal(wide)  # fewer rows than columns
+    spread = wide - wide.mean(0)
+    assert found.vectors.shape == (30, 11)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(11), atol=1e-9)
+    np.testing.assert_allclose(spread.T @ spread / 12 @ found.vectors, found.vectors * found.variances, atol=1e-9)
+
+
+def test_very_many_rows_are_represented_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = rows(ITEMS, 4000) * np.linspace(3, 1, ITEMS.width)
+    full = principal(many)
+    monkeypatch.setattr("neuclust.recommender.basis.MOST_WORK", 1)
+    some = principal(many)
+    assert (some.centre == full.centre).all()
+    np.testing.assert_allclose(some.variances, full.variances, rtol=0.2)
+    assert not np.array_equal(some.variances, full.variances)
+
+
+@pytest.mark.parametrize("spec", [Spec(), Spec(width=24), Spec([("segment", "kind", "price")], [("tastes", "tags")])])
 def test_what_is_saved_comes_back(spec: Spec) -> None:
     design = fit(spec)
     again = Design.from_state(json.loads(json.dumps(design.to_json())), design.arrays())
@@ -341,9 +262,11 @@ def test_what_is_saved_comes_back(spec: Spec) -> None:
     [
         ("pairs", None),
         ("pairs", np.zeros((2, 3), dtype=np.int64)),
-        ("pairs", np.full((2, 63), 99, dtype=np.int64)),
-        ("pairs", np.full((2, 63), -1, dtype=np.int64)),
-        ("pairs", np.zeros((2, 63))),
+        ("pairs", np.full((2, 29), 99, dtype=np.int64)),
+        ("pairs", np.full((2, 29), -1, dtype=np.int64)),
+        ("pairs", np.zeros((2, 29))),
+        ("factors", np.zeros(3)),
+        ("factors", np.full(29, np.inf)),
         ("items.centre", np.zeros(3)),
         ("items.centre", np.full(8, np.nan)),
         ("user.projection", np.zeros((5, 0))),

@@ -55,13 +55,23 @@ class Answers:
             )
         return found[1]
 
+    def unknown(self, request: Request) -> bool:
+        """Whether nothing was answered under the request's id."""
+        return request.request_id is not None and id_text(request.request_id) not in self._known
+
     def note(self, request: Request, choice: Choice) -> None:
         """Remember an answer, without the rows that learning needs."""
         if request.request_id is None:
             return
-        self._known[id_text(request.request_id)] = request.fingerprint(), replace(choice, shown=None)
+        self._known[id_text(request.request_id)] = request.fingerprint(), replace(choice, shown=None, request=None)
         if len(self._known) > self.most:
             del self._known[next(iter(self._known))]
+
+    def copy(self) -> "Answers":
+        """An independent copy; the answers themselves do not change."""
+        new = type(self)(self.most)
+        new._known = dict(self._known)
+        return new
 
     def to_json(self) -> list[Any]:
         return [[key, fingerprint, choice.to_json()] for key, (fingerprint, choice) in self._known.items()]

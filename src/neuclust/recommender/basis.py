@@ -1,7 +1,7 @@
 """Functions of one side's encoded row: the constant, the entries, their projections and products of entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 NEGLIGIBLE = 1e-10  # share of the total variance below which a direction counts as absent
+FEWEST_ROWS, MOST_WORK = 2_000, 2 * 10**9  # rows that directions are found from, and multiplications for that
 CONSTANT = 0  # position of the constant 1 in every basis
 
 
@@ -73,6 +74,27 @@ class Basis:
             out[:, 1 + d + p :] = product
         return out
 
+    def parts(self, row: Matrix) -> Matrix:
+        """Each function of one row (d,) as a sum over [1, entries, products]: (size, size without directions).
+
+        A direction is the sum of (r_a − centre_a) P_ak over entries a; every other function is itself.
+        """
+        d, p = self.projection.shape
+        kept = [*range(1 + d), *range(1 + d + p, self.size)]
+        out = np.diag(self.read(row[None])[0])[:, kept]
+        out[1 + d : 1 + d + p, 1 : 1 + d] = ((row - self.centre)[:, None] * self.projection).T
+        return out
+
+    @property
+    def part_labels(self) -> tuple[str, ...]:
+        """Labels of what `parts` sums over."""
+        d, p = self.projection.shape
+        return self.labels[: 1 + d] + self.labels[1 + d + p :]
+
+    def relabelled(self, columns: Columns, side: str) -> Self:
+        """With the labels that columns have now."""
+        return replace(self, labels=basis_labels(columns.labels, self.projection.shape[1], self.products, side))
+
     def to_json(self) -> dict[str, Any]:
         return {"labels": list(self.labels)}
 
@@ -83,7 +105,7 @@ class Basis:
     def from_state(cls, json: object, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """What `to_json` and `arrays` gave, checked."""
         labels = read_texts(json, "labels")
-        centre, projection = (_floats(arrays, name, ndim) for name, ndim in (("centre", 1), ("projection", 2)))
+        centre, projection = (real_array(arrays, name, ndim) for name, ndim in (("centre", 1), ("projection", 2)))
         products = whole_array(arrays, "products", 2)
         d, p = projection.shape
         if len(centre) != d or len(labels) != 1 + d + p + len(products):
@@ -96,45 +118,65 @@ class Basis:
 
 @dataclass(frozen=True)
 class Projection:
-    """Leading directions of encoded rows around their mean, the largest variance first, and those variances."""
+    """Directions of encoded rows around their mean; those of one sample with the largest variance first."""
 
     centre: Matrix  # (d,)
     vectors: Matrix  # (d, p)
-    variances: Matrix  # (p,) descending
+    variances: Matrix = field(default_factory=lambda: np.zeros(0))  # (p,) descending, where they matter
 
-    def leading(self, count: int) -> "Projection":
-        return Projection(self.centre, self.vectors[:, :count], self.variances[:count])
+    def only(self, numbers: Sequence[int]) -> "Projection":
+        """Some of the directions, without their variances."""
+        return Projection(self.centre, self.vectors[:, list(numbers)])
 
 
 def make_basis(columns: Columns, projection: Projection, products: Sequence[Sequence[int]], side: str) -> Basis:
     """The basis of one side; `products` are tuples of two or more positions in the encoded row (0 to d − 1)."""
     order = max((len(product) for product in products), default=0)
     filled = [[at + 1 for at in product] + [CONSTANT] * (order - len(product)) for product in products]
-    p = projection.vectors.shape[1]
-    labels = ["constant", *columns.labels]
-    labels += [f"{side} {at + 1} of {p} (projection)" for at in range(p)]
-    labels += [" x ".join(columns.labels[at] for at in product) for product in products]
     index = np.array(filled, dtype=np.int64).reshape(len(filled), order)
-    return Basis(tuple(labels), projection.centre, projection.vectors, index)
+    count = projection.vectors.shape[1]
+    vectors = np.ascontiguousarray(projection.vectors)  # as a save holds it: another layout rounds otherwise
+    return Basis(basis_labels(columns.labels, count, index, side), projection.centre, vectors, index)
+
+
+def basis_labels(labels: Sequence[str], directions: int, products: Index, side: str) -> tuple[str, ...]:
+    """Labels of the constant, of the entries, of so many directions and of products of entries."""
+    entries = ["constant", *labels]
+    projected = [f"{side} {at + 1} of {directions} (projection)" for at in range(directions)]
+    multiplied = [" x ".join(entries[at] for at in row if at != CONSTANT) for row in products.tolist()]
+    return (*entries, *projected, *multiplied)
 
 
 def no_projection(dim: int) -> Projection:
-    return Projection(np.zeros(dim), np.zeros((dim, 0)), np.zeros(0))
+    return Projection(np.zeros(dim), np.zeros((dim, 0)))
 
 
 def principal(rows: Matrix) -> Projection:
-    """Right singular vectors of rows (N, d) less their mean, without those of no variance; signs by largest entry."""
-    if len(rows) < 2 or not rows.shape[1]:
-        return no_projection(rows.shape[1])
+    """Right singular vectors of rows (N, d) less their mean, without those of no variance; signs by largest entry.
+
+    Where N d² is large, evenly spaced rows stand for all of them.
+    """
+    count, d = rows.shape
+    if count < 2 or not d:
+        return no_projection(d)
     centre = rows.mean(0)
-    spread = rows - centre
-    variances, vectors = np.linalg.eigh(spread.T @ spread / len(rows))  # d is small, N may be 100,000
+    spread = rows[spaced(count, max(FEWEST_ROWS, MOST_WORK // d**2))] - centre
+    if d <= len(spread):
+        variances, vectors = np.linalg.eigh(spread.T @ spread / len(spread))
+    else:  # the smaller of the two matrices with the same positive eigenvalues
+        variances, left = np.linalg.eigh(spread @ spread.T / len(spread))
+        vectors = spread.T @ left / np.sqrt(np.maximum(variances, np.finfo(float).tiny) * len(spread))
     order = np.argsort(-variances, kind="stable")
-    variances, vectors = variances[order], vectors[:, order]
-    kept = variances > NEGLIGIBLE * max(float(variances.sum()), NEGLIGIBLE)
-    variances, vectors = variances[kept], vectors[:, kept]
-    largest = vectors[np.abs(vectors).argmax(0), np.arange(vectors.shape[1])]
-    return Projection(centre, vectors * np.sign(largest), variances)
+    kept = order[variances[order] > NEGLIGIBLE * max(float(variances.sum()), NEGLIGIBLE)]
+    vectors = vectors[:, kept]
+    largest = vectors[np.abs(vectors).argmax(0), np.arange(len(kept))]
+    return Projection(centre, vectors * np.sign(largest), variances[kept])
+
+
+def spaced(count: int, most: int) -> Index:
+    """At most so many of the numbers 0 to count − 1, evenly spaced."""
+    size = min(count, most)
+    return np.arange(size) * count // max(size, 1)
 
 
 def read_texts(json: object, name: str) -> tuple[str, ...]:
@@ -149,7 +191,7 @@ def whole_array(arrays: Mapping[str, NDArray[Any]], name: str, ndim: int) -> Ind
     return _array(arrays, name, ndim, np.dtype(np.int64))
 
 
-def _floats(arrays: Mapping[str, NDArray[Any]], name: str, ndim: int) -> Matrix:
+def real_array(arrays: Mapping[str, NDArray[Any]], name: str, ndim: int) -> Matrix:
     found: Matrix = _array(arrays, name, ndim, np.dtype(np.float64))
     if not np.isfinite(found).all():
         raise StateError(f"saved features: expected finite numbers in {name}, got others; was it saved so?")

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError, StateError, suggestion
-from neuclust.recommender.rows import UNKNOWN, Changes, Codes, Encode, Id, Matrix, Rows, shown
+from neuclust.recommender.rows import UNKNOWN, Changes, Codes, Encode, Matrix, Rows
 from neuclust.recommender.rows_state import Arrays, rows_from_state, rows_state, saved_array
+from neuclust.recommender.values import Id, shown, text_of
 
 PLAIN_IDS = frozenset({str, int})
 
@@ -218,12 +219,7 @@ def _numbered(column: str, values: Sequence[Any]) -> Codes:
         if isinstance(value, tuple):
             got = f"a list or vector such as {value!r:.60}"
             raise DataError(f"column {column!r:.100}: expected one value per item to group by, got {got}; name another")
-        found.append(numbers.setdefault(None if value is None else _text(value), len(numbers)))
+        found.append(numbers.setdefault(None if value is None else text_of(value), len(numbers)))
     groups = np.array(found, dtype=np.int64)
     groups.flags.writeable = False
     return groups
-
-
-def _text(value: Any) -> str:
-    """The text by which categories are compared: 1, 1.0 and "1" are the same."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -1,7 +1,8 @@
 """What a request gets: the items, what the policy believed of each, and what learning will need of it."""
 
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from neuclust.core import Slate
 from neuclust.errors import DataError
+from neuclust.recommender.requests import Request, request_from_json, request_to_json
 from neuclust.recommender.values import Id
 
 Matrix = NDArray[np.float64]
@@ -36,8 +38,8 @@ class Shown:
         slate = self.slate
         return {
             "codes": self.codes.tolist(), "items": self.items.tolist(), "user": self.user.tolist(),
-            "means": slate.means.tolist(), "bonuses": slate.bonuses.tolist(),
-            "propensities": None if slate.propensities is None else slate.propensities.tolist(),
+            "means": _listed(slate.means.tolist()), "bonuses": _listed(slate.bonuses.tolist()),
+            "propensities": None if slate.propensities is None else _listed(slate.propensities.tolist()),
             "explored": None if slate.explored is None else slate.explored.tolist(),
             "cluster": slate.cluster, "t": self.t, "draw": self.draw, "version": self.version,
         }  # fmt: skip
@@ -46,34 +48,53 @@ class Shown:
     def from_json(cls, saved: Any) -> "Shown":
         """What `to_json` wrote."""
         try:
-            codes = np.array(saved["codes"], dtype=np.int64).reshape(-1)
-            items = np.array(saved["items"], dtype=np.float64).reshape(len(codes), -1)
-            user = np.array(saved["user"], dtype=np.float64).reshape(-1)
+            codes = np.array([_whole(code) for code in saved["codes"]], dtype=np.int64)
+            items = _matrix(saved["items"], len(codes))
+            user = np.array([float(number) for number in saved["user"]], dtype=np.float64)
             slate = _slate(saved, len(codes))
-            numbers = [int(saved[name]) for name in ("t", "draw", "version")]
+            counts = [_whole(saved[name]) for name in ("t", "draw", "version")]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"choice: expected the rows of a decision, got others ({error!s:.100})") from None
         if not (np.isfinite(items).all() and np.isfinite(user).all()):
             raise DataError("choice: expected finite rows of a decision, got NaN or infinity")
-        return cls(codes, items, user, slate, *numbers)
+        return cls(codes, items, user, slate, *counts)
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise ValueError(f"{value!r:.50} in the place of a whole number")
+    return value
+
+
+def _matrix(rows: Any, count: int) -> Matrix:
+    """(k, d_i), also where k or d_i is 0."""
+    if len(rows) != count or len({len(row) for row in rows}) > 1:
+        raise ValueError(f"{len(rows)} rows for {count} items, or rows of several lengths")
+    width = len(rows[0]) if count else 0
+    return np.array([[float(number) for number in row] for row in rows], dtype=np.float64).reshape(count, width)
 
 
 def _slate(saved: Mapping[str, Any], k: int) -> Slate:
     propensities, explored, cluster = (saved[name] for name in ("propensities", "explored", "cluster"))
-    for name in ("means", "bonuses"):
-        if len(saved[name]) != k:
+    for name in ("means", "bonuses", "propensities", "explored"):
+        if saved[name] is not None and len(saved[name]) != k:
             raise ValueError(f"{len(saved[name])} {name} for {k} items")
     return Slate(
         torch.arange(k), numbers(saved["means"]), numbers(saved["bonuses"]),
         None if propensities is None else numbers(propensities),
-        None if cluster is None else int(cluster),
-        None if explored is None else torch.tensor([bool(each) for each in explored]),
+        None if cluster is None else _whole(cluster),
+        None if explored is None else torch.tensor([bool(each) for each in explored], dtype=torch.bool),
     )  # fmt: skip
 
 
 def numbers(values: Any) -> Tensor:
     """Values as float64, (k,)."""
     return torch.tensor([float(value) for value in values], dtype=torch.float64)
+
+
+def _listed(values: list[float]) -> list[float | str]:
+    """Numbers as JSON, which has no NaN and no infinity: those are texts that `float` reads."""
+    return [value if math.isfinite(value) else repr(value) for value in values]
 
 
 @dataclass(frozen=True)
@@ -101,6 +122,7 @@ class Choice:
     policy: str = ""
     version: int = 1
     shown: Shown | None = field(default=None, repr=False, compare=False)
+    request: Request | None = field(default=None, repr=False, compare=False)  # of a reader, for the shop's log
 
     def __iter__(self) -> Any:
         return iter(self.items)
@@ -110,16 +132,77 @@ class Choice:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, with its rows, as JSON values: to be handed from a reader to `Recommender.accept`."""
-        plain = {name: getattr(self, name) for name in _PLAIN}
-        return {**plain, "shown": None if self.shown is None else self.shown.to_json()}
+        plain = {name: getattr(self, name) for name in _CHECKS}
+        for name in ("means", "bonuses", "propensities"):
+            plain[name] = None if plain[name] is None else _listed(plain[name])
+        plain["time"] = _listed([self.time])[0]
+        shown = None if self.shown is None else self.shown.to_json()
+        return {**plain, "shown": shown, "request": None if self.request is None else request_to_json(self.request)}
 
     @classmethod
     def from_json(cls, saved: Any) -> "Choice":
-        """What `to_json` wrote."""
-        if not isinstance(saved, Mapping) or set(saved) != {*_PLAIN, "shown"}:
+        """What `to_json` wrote, as JSON values or as their text."""
+        if isinstance(saved, str | bytes):
+            saved = _parsed(saved)
+        if not isinstance(saved, Mapping) or set(saved) != {*_CHECKS, "shown", "request"}:
             raise DataError(f"choice: expected what Choice.to_json gave, got {saved!r:.100}")
-        shown = saved["shown"]
-        return cls(**{name: saved[name] for name in _PLAIN}, shown=None if shown is None else Shown.from_json(shown))
+        read = {name: _entry(saved, name, check) for name, check in _CHECKS.items()}
+        given = ("items", "means", "bonuses", "explored", "propensities")
+        if len({len(read[name]) for name in given if read[name] is not None}) > 1:
+            raise DataError("choice: expected a mean, a bonus and a propensity for each of its items, got others")
+        shown, request = saved["shown"], saved["request"]
+        return cls(
+            **read, shown=None if shown is None else Shown.from_json(shown),
+            request=None if request is None else request_from_json(request),
+        )  # fmt: skip
 
 
-_PLAIN = tuple(name for name in Choice.__dataclass_fields__ if name != "shown")
+def _parsed(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"choice: expected the JSON text of a choice, got other text ({error!s:.100})") from None
+
+
+def _entry(saved: Mapping[str, Any], name: str, check: Callable[[Any], Any]) -> Any:
+    try:
+        return check(saved[name])
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"choice: expected {name} as Choice.to_json gave it, got {saved[name]!r:.100}") from None
+
+
+def _of(*kinds: type) -> Callable[[Any], Any]:
+    """The same value, where it is of one of these types."""
+
+    def check(value: Any) -> Any:
+        if type(value) not in kinds:
+            raise TypeError
+        return value
+
+    return check
+
+
+def _list_of(check: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    def read(values: Any) -> list[Any]:
+        if not isinstance(values, list):
+            raise TypeError
+        return [check(value) for value in values]
+
+    return read
+
+
+def _number(value: Any) -> float:
+    """A number, or one of the texts of `_listed`."""
+    if type(value) not in (int, float) and value not in ("nan", "inf", "-inf"):
+        raise TypeError
+    return float(value)
+
+
+_NOTHING = type(None)
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "id": _of(str), "items": _list_of(_of(str, int)),
+    "propensities": lambda value: None if value is None else _list_of(_number)(value),
+    "means": _list_of(_number), "bonuses": _list_of(_number), "short": _of(bool), "reason": _of(str),
+    "ignored": _list_of(_of(str, int)), "explored": _list_of(_of(bool)), "request_id": _of(str, int, _NOTHING),
+    "user": _of(str, int, _NOTHING), "time": _number, "policy": _of(str), "version": _of(int),
+}  # fmt: skip

@@ -81,7 +81,7 @@ class Decisions:
         if len(decision.items) > self.slate_size:
             got = f"got {len(decision.items)} in decision {decision.id!r}"
             raise DataError(f"decisions: expected slates of at most {self.slate_size} items, {got}; ask for fewer")
-        if self._open.find(decision.id) is not None or self._remembered.find(decision.id) is not None:
+        if is_known(self, decision.id):
             raise DataError(f"decisions: expected an id that was never used, got {decision.id!r} again; give a new one")
         self._open.enter(opened(decision, self.config))
 
@@ -148,10 +148,6 @@ class Decisions:
         self._counts.late += not same
         return Answer("duplicate" if same else "late")
 
-    def count_late(self) -> None:
-        """A revision that the policy cannot learn."""
-        self._counts.late += 1
-
     # --- what time brings -------------------------------------------------------------------------------------
 
     def due(self, now: float) -> list[Lesson]:
@@ -217,6 +213,23 @@ class Decisions:
                 raise StateError(f"open decisions: expected open ones, got {record.decision.id!r}, which is closed")
             decisions._open.enter(record)
         return decisions
+
+
+def is_known(decisions: Decisions, id: str) -> bool:
+    """Whether a decision is open or among the last closed ones."""
+    return decisions._open.find(id) is not None or decisions._remembered.find(id) is not None
+
+
+def reencode(decisions: Decisions, payloads: Mapping[str, object], revision: int) -> None:
+    """Give every open decision its new payload, by id, under a new revision."""
+    for record in decisions._open:
+        record.decision = replace(record.decision, payload=payloads[record.decision.id], revision=revision)
+
+
+def count(decisions: Decisions, *, learned: int = 0, late: int = 0) -> None:
+    """Count lessons of decisions that were made elsewhere, and revisions that the policy cannot learn."""
+    decisions._counts.learned += learned
+    decisions._counts.late += late
 
 
 def _give(record: Open, counts: Counts, lesson: Lesson | None) -> tuple[Lesson, ...]:

@@ -89,13 +89,23 @@ class Features:
     @classmethod
     def from_json(cls, saved: Any, transformers: Mapping[str, Any] | None = None) -> "Features":
         """What `to_json` wrote; `transformers` by column in the place of those that were there."""
-        given = transformers or {}
-        kinds = {part: _saved_kinds(saved_entry(saved, part, dict), given) for part in PARTS}
+        tables = {part: TABLES if part == "columns" else (part,) for part in PARTS}
+        given = {part: transformers_of(transformers, *names) for part, names in tables.items()}
+        kinds = {part: _saved_kinds(saved_entry(saved, part, dict), given[part]) for part in PARTS}
         width, levels = saved_entry(saved, "width", int), saved_entry(saved, "levels", int)
         try:
             return cls(**kinds, cross=saved["cross"], match=saved["match"], width=width, levels=levels)
         except (KeyError, TypeError, NeuclustError) as error:
             raise StateError(f"saved features: expected settings that work; {error!s:.300}") from None
+
+
+def transformers_of(given: Mapping[str, Any] | None, *tables: str) -> dict[str, Any]:
+    """Transformers by the columns of tables, from those named `COLUMN` or `TABLE.COLUMN`."""
+    found = dict(given or {})
+    for table in tables:
+        start = f"{table}."
+        found |= {name[len(start) :]: each for name, each in (given or {}).items() if name.startswith(start)}
+    return found
 
 
 def _listed(crosses: Names) -> list[list[str]] | None:
@@ -164,5 +174,7 @@ def _saved_kinds(saved: Mapping[str, Any], transformers: Mapping[str, Any]) -> d
             kinds[name] = Transformer(transformers[name])
         else:
             wanted = f"expected the {saved_entry(described, 'class', str):.100} of column {name!r:.100}"
-            raise StateError(f"{wanted}, which is not saved, got none; give it again")
+            raise StateError(
+                f"{wanted}, which is not saved, got none; give it again, transformers={{{name!r:.100}: …}}"
+            )
     return kinds

@@ -1,28 +1,33 @@
 """The front door: a table of items, a table of users, requests in, slates out, clicks back."""
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
 import numpy as np
 
-from neuclust.errors import ConfigError, DataError, brief
+from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
-from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson
+from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.feedback import Details, Unanswered
 from neuclust.recommender.learner import Learner
+from neuclust.recommender.loading import load_recommender
 from neuclust.recommender.log import EventLog
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
-from neuclust.recommender.requests import Request, RequestDetails, read_request
+from neuclust.recommender.reader import accept_choice, make_reader
+from neuclust.recommender.refit import refit_recommender
+from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
 from neuclust.recommender.rows import Changes
+from neuclust.recommender.saving import fitted_transformers, save_recommender
 from neuclust.recommender.schema import Schema, check_names
 from neuclust.recommender.stock import Stock
 from neuclust.recommender.values import Id, Value
+from neuclust.recommender.warm_start import fit_recommender_log
 
-MOST_REQUESTS = 10_000  # in one call
 Made = tuple[str, int, int, Chosen]
 
 
@@ -49,6 +54,14 @@ class Recommender:
         self.log = EventLog.opened(options.get("log"))
         self.log.started(self)
 
+    save = save_recommender
+    load = classmethod(load_recommender)
+    reader = make_reader
+    accept = accept_choice
+    transformers = property(fitted_transformers)
+    refit = refit_recommender
+    fit_log = fit_recommender_log
+
     # --- requests -------------------------------------------------------------------------------------------------
 
     def recommend(self, user: Id | Mapping[str, Any] | None = None, **details: Unpack[RequestDetails]) -> Choice:
@@ -63,26 +76,14 @@ class Recommender:
 
         Where one is refused, none is answered. All are answered by what was learned before the call.
         """
-        if (
-            isinstance(requests, str | Mapping)
-            or not isinstance(requests, Iterable)
-            or getattr(requests, "ndim", 1) == 0
-        ):
-            raise DataError(f"requests: expected a list of dictionaries, got {brief(requests)}")
-        read = []
-        for at, arguments in enumerate(requests):
-            if not isinstance(arguments, Mapping) or at >= MOST_REQUESTS:
-                wanted = f"at most {MOST_REQUESTS:,} dictionaries such as {{'user': 'u17'}}"
-                raise DataError(f"requests: expected {wanted}, got {brief(arguments)} as number {at + 1}")
-            details = {name: value for name, value in arguments.items() if name != "user"}
-            read.append(read_request(arguments.get("user"), details, self.settings.slate_size))
-        return self._answered(read)
+        return self._answered(read_requests(requests, self.settings.slate_size))
 
     def _answered(self, requests: Sequence[Request]) -> list[Choice]:
+        self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
         known = [self.answers.find(request) for request in requests]
-        new, again = _distinct(requests, known)
+        new, again = distinct(requests, known)
         offers = [offer(request, self.stock.catalogue) for request in new]  # refuses before anything changes
         chosen = self._chosen(new, offers)
         choices = [self._entered(request, each, now) for request, each in zip(new, chosen, strict=True)]
@@ -131,18 +132,20 @@ class Recommender:
         `slate`: the slate's own value. `feedback_id`: the same one is taken once. The answer's `status` is learned,
         open, duplicate or late.
         """
+        self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
         answer = self.decisions.feedback(id, items, now=now, **details)
         self.log.heard(id, items, details, answer.status, now)
         self._learn(answer.lessons)
-        return answer
+        return replace(answer, lessons=())
 
     def expire(self, older_than: float = 0.0, unanswered: Unanswered | None = None) -> int:
         """Close the decisions that are at least so many seconds old; how many there were.
 
         What was said of them stands, other items count as `unanswered` says: zeros, or unseen.
         """
+        self.log.ready()
         before = self.decisions.counts.closed
         self._learn(self.decisions.expire(older_than, self.clock(), unanswered))
         return self.decisions.counts.closed - before
@@ -151,26 +154,31 @@ class Recommender:
         for lesson in lessons:
             if not len(lesson.decision.items) or self.learner is None or self.schema is None:
                 continue
+            if lesson.problem:  # found out when the window ended: there is no call to refuse
+                warnings.warn(f"decision {lesson.decision.id}: {lesson.problem}", LearningWarning, stacklevel=4)
             if not self.learner.learn(lesson, self.schema):
-                self.decisions.count_late()
+                count(self.decisions, late=1)
             self.log.learned(lesson)
 
     # --- items, users, schema -------------------------------------------------------------------------------------
 
     def add_items(self, items: Any) -> Changes:
         """Add items, or replace those that are known, from any table; they can be recommended at once."""
+        self.log.ready()
         changes = self.stock.add_items(items, self.schema)
         self.log.stocked("items", [*changes.added, *changes.changed], self.stock.catalogue.rows)
         return changes
 
     def remove_items(self, ids: Iterable[Id]) -> list[Id]:
         """Take items out; what was learned of them stays, and so do open decisions."""
+        self.log.ready()
         removed = self.stock.remove_items(ids)
         self.log.removed(removed)
         return removed
 
     def add_users(self, users: Any) -> Changes:
         """Add users, or replace those that are known, from any table."""
+        self.log.ready()
         changes = self.stock.add_users(users, self.schema)
         self.log.stocked("users", [*changes.added, *changes.changed], self.stock.users.rows)
         return changes
@@ -201,24 +209,3 @@ class Recommender:
         rows = users[np.linspace(0, len(users) - 1, min(len(users), 512)).astype(np.int64)]
         learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, rows)
         return schema, learner, stock
-
-
-def _distinct(requests: Sequence[Request], known: Sequence[Choice | None]) -> tuple[list[Request], list[int]]:
-    """Requests to be answered, each once, and for every request its place among them (−1: it is known)."""
-    new: list[Request] = []
-    places: dict[Id, int] = {}
-    again = []
-    for request, choice in zip(requests, known, strict=True):
-        if choice is not None:
-            again.append(-1)
-            continue
-        at = None if request.request_id is None else places.get(request.request_id)
-        if at is not None and new[at].fingerprint() != request.fingerprint():
-            raise DataError(f"request_id: expected one request under {request.request_id!r:.100}, got two others")
-        if at is None:
-            at = len(new)
-            new.append(request)
-            if request.request_id is not None:
-                places[request.request_id] = at
-        again.append(at)
-    return new, again

@@ -2,15 +2,27 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
 from numbers import Integral
 from typing import Any, TypedDict
 
-from neuclust.errors import DataError, suggestion
-from neuclust.recommender.values import LARGEST, LONGEST_ID, Id, NotPlain, Value, check_name, plain, plain_id
+from neuclust.errors import DataError, NeuclustError, brief, suggestion
+from neuclust.recommender.values import (
+    LARGEST,
+    LONGEST_ID,
+    Id,
+    NotPlain,
+    Value,
+    check_name,
+    plain,
+    plain_id,
+    value_from_json,
+    value_to_json,
+)
 
+MOST_REQUESTS = 10_000  # in one call
 MOST_ELIGIBLE = 1_000_000  # ids in one request
 MOST_COLUMNS = 1_000  # features of one user, or entries of one context
 
@@ -59,7 +71,7 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
     known = RequestDetails.__optional_keys__
     for name in details:
         if name not in known:
-            raise DataError(f"request: there is no {_brief(name)}; {suggestion(name, sorted(known))}")
+            raise DataError(f"request: there is no {brief(name)}; {suggestion(name, sorted(known))}")
     features = _mapping(details.get("user_features"), "user_features")
     if isinstance(user, Mapping):
         features = {**features, **_mapping(user, "user")}
@@ -80,12 +92,75 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
     return request
 
 
+def read_requests(requests: Any, slate_size: int) -> list[Request]:
+    """Many requests, each a dictionary of the arguments of one."""
+    flat = getattr(requests, "ndim", 1) > 0  # an array of no dimension cannot be iterated over
+    if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable) or not flat:
+        raise DataError(f"requests: expected a list of dictionaries, got {brief(requests)}")
+    read = []
+    for at, arguments in enumerate(requests):
+        if not isinstance(arguments, Mapping) or at >= MOST_REQUESTS:
+            wanted = f"at most {MOST_REQUESTS:,} dictionaries such as {{'user': 'u17'}}"
+            raise DataError(f"requests: expected {wanted}, got {brief(arguments)} as number {at + 1}")
+        details = {name: value for name, value in arguments.items() if name != "user"}
+        read.append(read_request(arguments.get("user"), details, slate_size))
+    return read
+
+
+def distinct(requests: Sequence[Request], known: Sequence[object]) -> tuple[list[Request], list[int]]:
+    """Requests without an answer that is `known`, each once, and for every request its place among them (−1: known)."""
+    new: list[Request] = []
+    places: dict[Id, int] = {}
+    again = []
+    for request, answer in zip(requests, known, strict=True):
+        if answer is not None:
+            again.append(-1)
+            continue
+        at = None if request.request_id is None else places.get(request.request_id)
+        if at is not None and new[at].fingerprint() != request.fingerprint():
+            raise DataError(f"request_id: expected one request under {request.request_id!r:.100}, got two others")
+        if at is None:
+            at = len(new)
+            new.append(request)
+            if request.request_id is not None:
+                places[request.request_id] = at
+        again.append(at)
+    return new, again
+
+
+def request_to_json(request: Request) -> dict[str, Any]:
+    """A request as JSON values."""
+    rows = {name: _row_to_json(getattr(request, name)) for name in ("user_features", "context")}
+    ids = {name: list(getattr(request, name)) for name in ("exclude", "required")}
+    eligible = None if request.eligible is None else list(request.eligible)
+    others = {"at_most": dict(request.at_most), "k": request.k, "request_id": request.request_id}
+    return {"user": request.user, **rows, "eligible": eligible, **ids, **others}
+
+
+def request_from_json(saved: Any) -> Request:
+    """What `request_to_json` wrote, read as a request is; one of another kind is a `DataError`."""
+    if not isinstance(saved, Mapping) or set(saved) != {each.name for each in fields(Request)}:
+        raise DataError(f"choice: expected its request, got {brief(saved)}")
+    details = {name: value for name, value in saved.items() if name != "user"}
+    try:
+        for name in ("user_features", "context"):
+            details[name] = {column: value_from_json(value) for column, value in dict(saved[name]).items()}
+        most = saved["k"] if type(saved["k"]) is int else 1  # the slate size is compared by whoever accepts it
+        return read_request(saved["user"], details, most)
+    except (NeuclustError, TypeError, ValueError) as error:
+        raise DataError(f"choice: expected its request as it was asked; {error!s:.300}") from None
+
+
+def _row_to_json(row: Mapping[str, Value]) -> dict[str, Any]:
+    return {column: value_to_json(value) for column, value in row.items()}
+
+
 def _mapping(given: Any, name: str) -> dict[str, Value]:
     if given is None:
         return {}
     if not isinstance(given, Mapping) or len(given) > MOST_COLUMNS:
         wanted = f"a dictionary of at most {MOST_COLUMNS:,} columns and values"
-        raise DataError(f"{name}: expected {wanted}, got {_brief(given)}; write {{'hour': 14}}")
+        raise DataError(f"{name}: expected {wanted}, got {brief(given)}; write {{'hour': 14}}")
     found: dict[str, Value] = {}
     for column, value in given.items():
         check_name(column, name)
@@ -100,10 +175,10 @@ def _ids(given: Any, name: str) -> tuple[Id, ...]:
     if given is None:
         return ()
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-        raise DataError(f"{name}: expected a list of item ids, got {_brief(given)}; put one id into a list")
+        raise DataError(f"{name}: expected a list of item ids, got {brief(given)}; put one id into a list")
     ids = given.tolist() if hasattr(given, "tolist") else list(islice(given, MOST_ELIGIBLE + 1))
     if not isinstance(ids, list):  # an array of no dimension
-        raise DataError(f"{name}: expected a list of item ids, got {_brief(given)}; put one id into a list")
+        raise DataError(f"{name}: expected a list of item ids, got {brief(given)}; put one id into a list")
     if len(ids) > MOST_ELIGIBLE:
         raise DataError(f"{name}: expected at most {MOST_ELIGIBLE:,} ids, got more; leave it out to mean all")
     if _are_plain(ids):
@@ -123,11 +198,11 @@ def _caps(given: Any) -> dict[str, int]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise DataError(f"at_most: expected a column and a number, got {_brief(given)}; write {{'category': 2}}")
+        raise DataError(f"at_most: expected a column and a number, got {brief(given)}; write {{'category': 2}}")
     for column, most in given.items():
         check_name(column, "at_most")
         if isinstance(most, bool) or not isinstance(most, Integral) or not 1 <= int(most) < 2**31:
-            got = f"got {_brief(most)} for {column!r:.100}; exclude items that must not be shown"
+            got = f"got {brief(most)} for {column!r:.100}; exclude items that must not be shown"
             raise DataError(f"at_most: expected a whole number from 1, {got}")
     return {column: int(most) for column, most in given.items()}
 
@@ -137,7 +212,7 @@ def _slots(given: Any, slate_size: int) -> int:
         return slate_size
     if isinstance(given, bool) or not isinstance(given, Integral) or not 1 <= int(given) <= slate_size:
         wanted = f"a whole number from 1 to {slate_size}, the slate size"
-        raise DataError(f"k: expected {wanted}, got {_brief(given)}; make the recommender with a larger slate_size")
+        raise DataError(f"k: expected {wanted}, got {brief(given)}; make the recommender with a larger slate_size")
     return int(given)
 
 
@@ -145,16 +220,9 @@ def _check_required(request: Request) -> None:
     """Refuse required ids that come twice, are excluded, or are more than the slots."""
     required = set(request.required)
     if len(required) < len(request.required):
-        raise DataError(f"required: expected every id once, got {_brief(list(request.required))}")
+        raise DataError(f"required: expected every id once, got {brief(list(request.required))}")
     both = required & set(request.exclude)
     if both:
-        raise DataError(f"required: expected ids that are not excluded, got {_brief(next(iter(both)))} in both")
+        raise DataError(f"required: expected ids that are not excluded, got {brief(next(iter(both)))} in both")
     if len(required) > request.k:
         raise DataError(f"required: expected at most k = {request.k} ids, got {len(required)}; require fewer")
-
-
-def _brief(value: object) -> str:
-    try:
-        return f"{value!r:.100}"
-    except Exception:  # objects that cannot show themselves, numbers of too many digits
-        return f"a {type(value).__name__:.50}"

@@ -9,16 +9,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.errors import DataError, brief
+from neuclust.errors import DataError
+from neuclust.recommender.tables import MOST_COLUMNS
+from neuclust.recommender.values import LONGEST_ID, Id, shown
 
-Id = str | int
 Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Encode = Callable[[Mapping[str, list[Any]]], Matrix]
 
-LONGEST_ID = 1000  # characters; a whole number of as many digits has about 3,322 bits
-MOST_BITS = 3322
-MOST_COLUMNS = 1000
+MOST_BITS = 3322  # of a whole number of 1,000 digits
 UNKNOWN = -1  # in the place of a code
 
 
@@ -55,10 +54,10 @@ class Rows:
         self._check(ids, columns, encoded)
         known = len(self.ids)
         fresh = [each for each in ids if each not in self.codes]
+        self._grow(known + len(fresh))
         self.codes.update(zip(fresh, range(known, known + len(fresh)), strict=True))
         self.ids.extend(fresh)
         codes = np.fromiter(map(self.codes.__getitem__, ids), np.int64, len(ids))
-        self._grow(len(self.ids))
         self.buffer[codes] = encoded
         for name in columns:
             self.columns.setdefault(name, [None] * known)
@@ -89,6 +88,8 @@ class Rows:
     def reencoded(self, codes: Codes, encode: Encode) -> Self:
         """The same ids, codes and raw values; the rows of `codes` encoded anew (n, d'), the others 0."""
         encoded = np.asarray(encode(self.only(codes)), dtype=np.float64)
+        if not self.columns and encoded.ndim == 2 and not len(encoded):
+            encoded = np.zeros((len(codes), encoded.shape[1]))  # a table without columns does not tell its rows
         if encoded.ndim != 2 or len(encoded) != len(codes) or not np.isfinite(encoded).all():
             raise DataError(f"encoding: expected {len(codes)} rows of finite numbers, got shape {encoded.shape}")
         columns = {name: list(values) for name, values in self.columns.items()}
@@ -142,11 +143,6 @@ def _is_id(value: object) -> bool:
     if type(value) is int:
         return value.bit_length() <= MOST_BITS
     return type(value) is str and len(value) <= LONGEST_ID
-
-
-def shown(value: object) -> str:
-    """A value cut to 100 characters."""
-    return brief(value)
 
 
 def check_values(name: str, values: Iterable[Any]) -> None:

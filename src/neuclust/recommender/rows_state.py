@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.rows import Rows, check_ids, check_values, shown
+from neuclust.recommender.rows import Rows, check_ids, check_values
+from neuclust.recommender.values import shown
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -1,6 +1,6 @@
 """The schema: how items, users and requests become the features that models read; a draft, then frozen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from neuclust.errors import ConfigError, close_names
 from neuclust.recommender.design import Design
 from neuclust.recommender.encoders.feature_table import FeatureTable
-from neuclust.recommender.encoders.side import Side, fit_side, with_context
-from neuclust.recommender.features import Features
+from neuclust.recommender.encoders.side import Side, fit_side, with_past_context
+from neuclust.recommender.features import Features, transformers_of
 from neuclust.recommender.tables import Table
 from neuclust.recommender.values import Value
 
@@ -33,10 +33,17 @@ class Schema:
         cls, features: Features, items: Table, users: Table, row: Mapping[str, Value], version: int = 1
     ) -> "Schema":
         """The schema of these tables; `row`: user features and context of a request, which join the user's columns."""
+        return cls.drafted(features, items, users, {name: [value] for name, value in row.items()}, version)
+
+    @classmethod
+    def drafted(
+        cls, features: Features, items: Table, users: Table, context: Mapping[str, Sequence[Value]], version: int
+    ) -> "Schema":
+        """The schema of these tables; `context`: values by column of what requests said, which join the user's."""
         item_side = fit_side(items, features.declared("items", items.columns), "items", features.levels)
         user_side = fit_side(users, features.declared("users", users.columns), "users", features.levels)
-        names = [*(features.context or {}), *row]
-        user_side = with_context(user_side, row, features.declared("context", names), features.levels)
+        names = [*(features.context or {}), *context]
+        user_side = with_past_context(user_side, context, features.declared("context", names), features.levels)
         item_rows, user_rows = item_side.encode(sampled(items)), user_side.encode(sampled(users))
         design = Design.fit(features, item_side, user_side, item_rows, user_rows)
         return cls(item_side, user_side, design, version)
@@ -57,7 +64,8 @@ class Schema:
     def from_state(
         cls, saved: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], transformers: Mapping[str, Any] | None
     ) -> "Schema":
-        items, user = (Side.from_json(saved.get(side), transformers) for side in ("items", "user"))
+        items = Side.from_json(saved.get("items"), transformers_of(transformers, "items"))
+        user = Side.from_json(saved.get("user"), transformers_of(transformers, "users", "context"))
         return cls(items, user, Design.from_state(saved.get("design"), arrays), int(saved.get("version", 1)))
 
 

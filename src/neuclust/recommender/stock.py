@@ -57,7 +57,7 @@ class Stock:
         changes = self.catalogue.add(ids, table.columns, encoded)
         self.note("items", table.columns.keys() - schema.items.reasons.keys())
         if not settled:  # few items yet: their scale moves with every one
-            self.catalogue = self.catalogue.reencoded(lambda columns: _encoded(schema, columns))
+            self.catalogue = _reencoded(self.catalogue, schema)
         return changes
 
     def add_users(self, users: Any, schema: Schema | None) -> Changes:
@@ -87,7 +87,7 @@ class Stock:
 
     def encode(self, schema: Schema) -> None:
         """Encode all items by a schema that was just made."""
-        self.catalogue = self.catalogue.reencoded(lambda columns: _encoded(schema, columns))
+        self.catalogue = _reencoded(self.catalogue, schema)
 
     def note(self, table: str, names: Iterable[str]) -> None:
         """Remember columns that are not learned, since the schema was frozen without them."""
@@ -119,6 +119,11 @@ def _check_declared(features: Features, table: Table, name: str) -> None:
     fit_side(Table(columns, len(table)), declared, name, features.levels)
 
 
-def _encoded(schema: Schema, columns: Mapping[str, Sequence[Value]]) -> Matrix:
-    length = len(next(iter(columns.values()), []))
-    return schema.items.encode(Table({name: list(values) for name, values in columns.items()}, length))
+def _reencoded(catalogue: Catalogue, schema: Schema) -> Catalogue:
+    """The same items under a schema, also where they have no columns at all."""
+    length = len(catalogue)
+
+    def encoded(columns: Mapping[str, Sequence[Value]]) -> Matrix:
+        return schema.items.encode(Table({name: list(values) for name, values in columns.items()}, length))
+
+    return catalogue.reencoded(encoded)

@@ -89,7 +89,9 @@ class Side:
         waiting = [encoder for encoder in self.encoders if not encoder.settled]
         if not waiting:
             return
-        self.encode_row(row)  # refuses
+        with _Of(self.name):
+            for name in self.slices.keys() & row.keys():  # what the row does not say is not looked at
+                self._by_name[name].write(_plain(row[name], name), np.zeros(self._by_name[name].width))
         for encoder in waiting:
             encoder.observe([_plain(row.get(encoder.name), encoder.name)])
 
@@ -156,11 +158,21 @@ def with_context(side: Side, row: Mapping[str, Value], declared: Mapping[str, Ki
 
     A new column whose value is missing is left for a later request to tell what it is.
     """
-    for column in dict.fromkeys([*declared, *row]):
-        seen = [row[column]] if row.get(column) is not None else []
-        if column not in side.reasons and (seen or column in declared):
-            kind, reason = _kind(seen, declared.get(column), False, levels)
-            side = side.extended(column, _fitted("context", column, kind, seen, RESERVE), reason)
+    return with_past_context(side, {column: [value] for column, value in row.items()}, declared, levels)
+
+
+def with_past_context(
+    side: Side, columns: Mapping[str, Sequence[Value]], declared: Mapping[str, Kind], levels: int = LEVELS
+) -> Side:
+    """The same from the values of many requests; a column that never varied is inferred from its one value."""
+    for column in dict.fromkeys([*declared, *columns]):
+        values = columns.get(column, ())
+        distinct = {value for value in values if value is not None}
+        if column in side.reasons or not (distinct or column in declared):
+            continue
+        seen = list(values) if len(distinct) > 1 else list(distinct)
+        kind, reason = _kind(seen, declared.get(column), False, levels)
+        side = side.extended(column, _fitted("context", column, kind, seen, RESERVE), reason)
     return side
 
 

@@ -37,7 +37,10 @@ class TransformerEncoder(Fixed):
     def fit(cls, name: str, kind: Transformer, values: Sequence[Value]) -> "TransformerEncoder":
         if not values:
             raise DataError(f"column {name!r:.100}: expected values to fit {_class(kind)} on, got none; give some rows")
-        probes = list(dict.fromkeys(values))[:PROBES]
+        probes = list(dict.fromkeys(value for value in values if value is not None))[:PROBES]
+        if not probes:
+            got = "got missing ones alone; leave the column out"
+            raise DataError(f"column {name!r:.100}: expected values to fit {_class(kind)} on, {got}")
         problems = []
         for form in _forms(kind.transformer, values):
             fresh = _copied(kind.transformer)
@@ -51,10 +54,23 @@ class TransformerEncoder(Fixed):
         raise DataError(f"column {name!r:.100}: {_class(kind)} cannot be fitted on it: {problems[0]}")
 
     def encode(self, values: Sequence[Value]) -> Matrix:
-        return self._transformed(values, self.width) if len(values) else np.zeros((0, self.width))
+        return self._with_missing(values)
 
     def write(self, value: Value, out: Matrix, row: int | None = None) -> None:
-        out[:] = self._transformed([value], self.width, row)[0]
+        out[:] = self._with_missing([value], row)[0]
+
+    def _with_missing(self, values: Sequence[Value], row: int | None = None) -> Matrix:
+        """(n, width); a missing value is what the transformer makes of it, zeros where it makes nothing of it."""
+        there = [place for place, value in enumerate(values) if value is not None]
+        if len(there) < len(values):
+            try:
+                return self._transformed(values, self.width, row)
+            except DataError:  # as of somebody never seen before, of whom nothing is known
+                pass
+        out = np.zeros((len(values), self.width))
+        if there:
+            out[there] = self._transformed([values[place] for place in there], self.width, row)
+        return out
 
     def _transformed(self, values: Sequence[Value], width: int | None, row: int | None = None) -> Matrix:
         """(n, width), checked; `width` is None before it is known."""
