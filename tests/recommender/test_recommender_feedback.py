@@ -210,12 +210,15 @@ def test_grades_and_money_are_scaled_by_their_range(reward_range: Any, value: An
         ("threshold:0.6", "ab", 1.0), (lambda values: max(values) / 2, "ab", 0.5),
     ],
 )  # fmt: skip
-def test_what_a_slate_is_worth(reward: Any, clicks: str, worth: float) -> None:
+def test_what_a_slate_is_worth(reward: Any, clicks: str, worth: float, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = shop_of(reward=reward)
-    answer = shop.feedback(shown(shop, "a", "b", "c").id, dict.fromkeys(clicks, 1))
-    assert answer.lessons[0].slate_reward == pytest.approx(worth)
-    stated = shop.feedback(shown(shop, "a", "b", "c").id, {}, slate=1)
-    assert stated.lessons[0].slate_reward == pytest.approx(1 / 3 if reward == "sum" else 1.0)
+    choices = [shown(shop, "a", "b", "c") for _ in range(2)]
+    learned: list[float] = []  # slate rewards as the policy is given them
+    assert shop.learner is not None
+    monkeypatch.setattr(shop.learner.policy, "update", lambda *given: learned.append(float(given[2].slate_reward)))
+    shop.feedback(choices[0].id, dict.fromkeys(clicks, 1))
+    shop.feedback(choices[1].id, {}, slate=1)
+    assert learned == pytest.approx([worth, 1 / 3 if reward == "sum" else 1.0])
 
 
 @pytest.mark.parametrize("reward", ["most", "threshold:2", 3, lambda values: "much"])
