@@ -85,3 +85,11 @@ def finished_slates(round: Round, length: int) -> dict[tuple[int, ...], bool]:
 
     grow((), True)
     return found
+
+
+def kept(round: Round, chosen: Sequence[int]) -> bool:
+    """Whether a slate keeps the round's rules: every arm once and allowed, all required ones, the caps."""
+    rules = Rules() if round.rules is None else round.rules
+    required, excluded = _rows(round, rules.required), _rows(round, rules.excluded)
+    once = len(set(chosen)) == len(chosen)
+    return once and required <= set(chosen) and not excluded & set(chosen) and _within_caps(round, chosen)

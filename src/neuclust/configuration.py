@@ -13,7 +13,7 @@ from dataclasses import fields, is_dataclass, replace
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from neuclust.errors import ConfigError, RenamedWarning, close_names, one_of
+from neuclust.errors import ConfigError, RenamedWarning, brief, close_names, one_of
 
 Config = TypeVar("Config")
 Range = tuple[float, float]  # both ends belong to it
@@ -82,7 +82,7 @@ def _check_entry(kind: type, name: str, value: object) -> None:
     if any(_fits(value, option) for option in options):
         return
     words = [word for option in options if get_origin(option) is Literal for word in get_args(option)]
-    called = f"expected {' or '.join(_called(option) for option in options)}, got {value!r}"
+    called = f"expected {' or '.join(_called(option) for option in options)}, got {brief(value)}"
     raise ConfigError(f"{kind.__name__}.{name}: {one_of(value, words) if words else called}")
 
 
@@ -226,7 +226,7 @@ def _parse(text: str, options: tuple[Any, ...], name: str) -> Any:
         if option is bool:
             if text.lower() in ("true", "yes", "1", "false", "no", "0"):
                 return text.lower() in ("true", "yes", "1")
-            raise _refused(name, f"expected true or false, got {text!r}")
+            raise _refused(name, f"expected true or false, got {brief(text)}")
         if option in (int, float):
             return _read(option, text, name, "a whole number" if option is int else "a number")
         if option is str:
@@ -244,13 +244,13 @@ def _read(number: Callable[[str], Any], text: str, name: str, expected: str) -> 
     try:
         return number(text)
     except ValueError:
-        raise _refused(name, f"expected {expected}, got {text!r}") from None
+        raise _refused(name, f"expected {expected}, got {brief(text)}") from None
 
 
 def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     """A record from nested JSON values, as `dataclasses.asdict` wrote them."""
     if not isinstance(values, Mapping):
-        raise ConfigError(f"{kind.__name__}: expected a group of settings, got {values!r}; was it saved so?")
+        raise ConfigError(f"{kind.__name__}: expected a group of settings, got {brief(values)}; was it saved so?")
     values, known = _with_present_names(kind, values), _kinds(cast("Hashable", kind))
     unknown = set(values) - set(known)
     if unknown:

@@ -85,6 +85,14 @@ CLOSE, CLOSE_SHORT, SHORT = 0.65, 0.8, 4  # a short word is like many others by 
 PREFIX = 3  # letters from which on the beginning of a name is enough
 
 
+def brief(value: object, most: int = 100) -> str:
+    """A value as a message shows it: at most `most` characters, whatever it is."""
+    try:
+        return repr(value)[:most]
+    except Exception:  # Python refuses to write whole numbers of thousands of digits, and objects may fail to
+        return "a whole number of very many digits" if type(value) is int else f"a {type(value).__name__:.50}"
+
+
 def close_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     """The known names that `name` was probably meant to be, the most similar first; none where it is like no other."""
     plain = {_plain(each): each for each in known}
@@ -97,18 +105,18 @@ def close_names(name: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [plain[each] for each in dict.fromkeys([*alike, *begun])][:most]
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """`did you mean A or B?`, or all that is known where no name is close."""
     names = list(known)
-    close = close_names(name, names)
+    close = close_names(name, names) if isinstance(name, str) else []
     return f"did you mean {' or '.join(close)}?" if close else f"expected one of {', '.join(names)}"
 
 
 def one_of(name: object, known: Iterable[str]) -> str:
     """`expected one of A, B, got 'C'`, and the one that was probably meant; for names that are few."""
     names = list(known)
-    close = close_names(str(name), names, most=1)
-    return f"expected one of {', '.join(names)}, got {name!r}" + (f"; did you mean {close[0]}?" if close else "")
+    close = close_names(name, names, most=1) if isinstance(name, str) else []
+    return f"expected one of {', '.join(names)}, got {brief(name)}" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def _plain(name: str) -> str:

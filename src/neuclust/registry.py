@@ -36,7 +36,7 @@ def policy_spec(name: str) -> PolicySpec:
     """The policy of this name or of `package.module:Class`, or an error with the closest names."""
     found = REGISTRY.find(name)
     if found is None:
-        raise ConfigError(f"no policy {name!r}; {suggestion(name, policies())}", field="policy")
+        raise ConfigError(f"no policy {name!r:.100}; {suggestion(name, policies())}", field="policy")
     return found
 
 
@@ -55,7 +55,7 @@ def policy_config(
     """The frozen configuration of a policy's preset, with settings replaced."""
     spec = policy_spec(name)
     if preset not in spec.presets:
-        raise ConfigError(f"{name} has no preset {preset!r}; {suggestion(preset, spec.presets)}", field="preset")
+        raise ConfigError(f"{name} has no preset {preset!r:.100}; {suggestion(preset, spec.presets)}", field="preset")
     config = spec.presets[preset]
     if clusters is not None and spec.clusters:
         config = replace(config, clustering=replace(config.clustering, count=clusters))

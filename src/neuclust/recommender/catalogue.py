@@ -190,7 +190,10 @@ def _listed(ids: Iterable[Id], what: str) -> list[Id]:
     """Ids as a list of text and Python's whole numbers; numbers of NumPy are taken, flags and fractions refused."""
     if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
         raise DataError(f"{what}: expected a list of ids, got {shown(ids)}; put it into a list")
-    wanted = list(ids)
+    try:
+        wanted = list(ids)
+    except TypeError:  # an array of no dimension
+        raise DataError(f"{what}: expected a list of ids, got {shown(ids)}; put it into a list") from None
     if PLAIN_IDS.issuperset(map(type, wanted)):
         return wanted
     return [_plain_id(each, what) for each in wanted]

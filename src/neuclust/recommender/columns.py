@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import Any
 
 from neuclust.configuration import checked
-from neuclust.errors import ConfigError, NeuclustError, StateError, one_of
+from neuclust.errors import ConfigError, NeuclustError, StateError, brief, one_of
 from neuclust.recommender.values import LARGEST, Value, text_of
 
 LEVELS = 32  # levels of a category or of tags that get a column each
@@ -56,7 +56,7 @@ class Date:
 
     def __post_init__(self) -> None:
         if isinstance(self.missing, str) or not all(isinstance(text, str) for text in self.missing):
-            raise ConfigError(f"Date.missing: expected a tuple of texts, got {self.missing!r:.100}")
+            raise ConfigError(f"Date.missing: expected a tuple of texts, got {brief(self.missing)}")
         object.__setattr__(self, "missing", tuple(self.missing))
 
 
@@ -116,10 +116,10 @@ def _check_levels(kind: Category | Tags) -> None:
         return
     texts = tuple(levels) if isinstance(levels, list | tuple) else ()
     if not all(isinstance(text, str) and len(text) <= LONGEST_TEXT for text in texts) or len(set(texts)) < len(texts):
-        raise ConfigError(f"{name}.levels: expected distinct texts, got {levels!r:.100}")
+        raise ConfigError(f"{name}.levels: expected distinct texts, got {brief(levels)}")
     if not 1 <= len(texts) <= MOST_LEVELS:
         raise ConfigError(
-            f"{name}.levels: expected 1 to {MOST_LEVELS}, or as many texts in a list, got {levels!r:.100}"
+            f"{name}.levels: expected 1 to {MOST_LEVELS}, or as many texts in a list, got {brief(levels)}"
         )
     object.__setattr__(kind, "levels", texts)
 
@@ -127,7 +127,7 @@ def _check_levels(kind: Category | Tags) -> None:
 def _check_separator(kind: Tags | Vector) -> None:
     if kind.separator is not None and not (isinstance(kind.separator, str) and 0 < len(kind.separator) <= 10):
         name = type(kind).__name__
-        raise ConfigError(f"{name}.separator: expected 1 to 10 characters, got {kind.separator!r:.100}")
+        raise ConfigError(f"{name}.separator: expected 1 to 10 characters, got {brief(kind.separator)}")
 
 
 def is_transformer(value: object) -> bool:
@@ -151,7 +151,7 @@ def kind_of(declared: Any, column: str, levels: int = LEVELS) -> Kind:
 
 
 def _called(value: object) -> str:
-    return f"the class {value.__name__:.100}; make one of it" if isinstance(value, type) else f"{value!r:.100}"
+    return f"the class {value.__name__:.100}; make one of it" if isinstance(value, type) else brief(value)
 
 
 def word_of(kind: Kind) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuclust.configuration import from_mapping
-from neuclust.errors import ConfigError, DataError, StateError, one_of
+from neuclust.errors import ConfigError, DataError, StateError, brief, one_of
 from neuclust.recommender.feedback import Details, FeedbackConfig, Message, Unanswered, number, read_message
 from neuclust.recommender.lessons import Lesson, lesson_of
 from neuclust.recommender.open_decision import (
@@ -28,7 +28,7 @@ from neuclust.recommender.open_decision import (
     to_json,
 )
 from neuclust.recommender.remembered import Remembered, closed_slots, says_the_same
-from neuclust.recommender.rewards import SlateValue, Values, brief, slate_value
+from neuclust.recommender.rewards import SlateValue, Values, slate_value
 from neuclust.recommender.rings import Arrays, Id, check_array, present, values_hash, whole_of
 
 __all__ = ["Answer", "Counts", "Decision", "Decisions", "FeedbackConfig", "Lesson"]
@@ -166,7 +166,7 @@ class Decisions:
     def expire(self, older_than: float, now: float, unanswered: Unanswered | None = None) -> list[Lesson]:
         """What is due, then the lessons of decisions at least `older_than` seconds old, which are closed."""
         older_than = number(older_than, 0.0, math.inf, "older_than", "give seconds, such as 3600")
-        if unanswered is not None and unanswered not in get_args(Unanswered):
+        if unanswered is not None and not (isinstance(unanswered, str) and unanswered in get_args(Unanswered)):
             raise ConfigError(one_of(unanswered, get_args(Unanswered)), field="unanswered")
         lessons = self.due(now)
         old = [each for each in self._open if now - each.decision.time >= older_than]

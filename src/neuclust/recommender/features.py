@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from neuclust.errors import ConfigError, NeuclustError, StateError
+from neuclust.errors import ConfigError, NeuclustError, StateError, brief
 from neuclust.recommender.columns import LEVELS, MOST_LEVELS, Kind, Transformer, kind_from_json, kind_of, kind_to_json
 from neuclust.recommender.encoders.encoder import saved_entry
 from neuclust.recommender.tables import closest
@@ -43,7 +43,7 @@ class Features:
         for name, low, high in (("width", LEAST_WIDE, MOST_WIDE), ("levels", 1, MOST_LEVELS)):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-                raise ConfigError(f"expected a whole number from {low} to {high:,}, got {value!r:.100}", field=name)
+                raise ConfigError(f"expected a whole number from {low} to {high:,}, got {brief(value)}", field=name)
         for part in PARTS:
             object.__setattr__(self, part, _kinds(getattr(self, part), part, self.levels))
         object.__setattr__(self, "cross", _tuples(self.cross, "cross"))
@@ -117,10 +117,10 @@ def _kinds(declared: Any, part: str, levels: int) -> dict[str, Kind]:
         return {}
     if not isinstance(declared, Mapping):
         wanted = "expected a dictionary of column names and kinds"
-        raise ConfigError(f"{wanted}, got {declared!r:.100}; write {{'price': 'number'}}", field=part)
+        raise ConfigError(f"{wanted}, got {brief(declared)}; write {{'price': 'number'}}", field=part)
     for name in declared:
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
-            raise ConfigError(f"expected names of columns, got {name!r:.100}", field=part)
+            raise ConfigError(f"expected names of columns, got {brief(name)}", field=part)
     return {name: kind_of(kind, name, levels) for name, kind in declared.items()}
 
 
@@ -129,11 +129,11 @@ def _tuples(crosses: Any, field: str) -> tuple[tuple[str, ...], ...] | None:
         return None
     wanted = "a list of pairs of column names" if field == "match" else "a list of tuples of two or more column names"
     if isinstance(crosses, str) or not isinstance(crosses, Sequence):
-        raise ConfigError(f"expected {wanted}, got {crosses!r:.100}; write [('segment', 'price')]", field=field)
+        raise ConfigError(f"expected {wanted}, got {brief(crosses)}; write [('segment', 'price')]", field=field)
     for names in crosses:
         one = isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names)
         if one or len(names) < 2 or (field == "match" and len(names) > 2) or len(set(names)) < len(names):
-            raise ConfigError(f"expected {wanted}, got {names!r:.100}; write [('segment', 'price')]", field=field)
+            raise ConfigError(f"expected {wanted}, got {brief(names)}; write [('segment', 'price')]", field=field)
     return tuple(tuple(names) for names in crosses)
 
 
@@ -155,7 +155,7 @@ def _check_references(names: Sequence[str], known: Mapping[str, set[str]], field
             raise ConfigError(f"no table has {name!r:.100}; {closest(name, everything)}; {advice}", field=field)
         if "items" in found and len(found) > 1:
             both = " or ".join(f"{table}.{name:.50}" for table in found)
-            raise ConfigError(f"expected a column of one table, got {name!r:.100}; write {both}", field=field)
+            raise ConfigError(f"expected a column of one table, got {brief(name)}; write {both}", field=field)
 
 
 def _check_sides(pair: Sequence[str], known: Mapping[str, set[str]]) -> None:

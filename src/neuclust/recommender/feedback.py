@@ -6,6 +6,7 @@ A message is checked completely against the slate it is for before anything is c
 import json
 import math
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, cast
@@ -14,8 +15,8 @@ import numpy as np
 
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import LARGEST
-from neuclust.errors import ConfigError, DataError
-from neuclust.recommender.rewards import ROUNDING, SlateValue, Values, brief, nothing, scaled
+from neuclust.errors import ConfigError, DataError, brief
+from neuclust.recommender.rewards import ROUNDING, SlateValue, Values, nothing, scaled
 from neuclust.recommender.rings import Id, Key, id_text, key_of
 
 LONGEST_ID = 1_000  # characters of an id
@@ -202,7 +203,8 @@ def _shown(given: object, slots: Slots) -> frozenset[int] | None:
     if isinstance(given, Integral) and not isinstance(given, bool) and 0 <= int(given) <= slots.size:
         return frozenset(range(int(given)))
     if isinstance(given, Collection) and not isinstance(given, str | bytes | bytearray | Mapping):
-        return frozenset(_slot(item, slots) for item in given)
+        with suppress(TypeError):  # an array of no dimension
+            return frozenset(_slot(item, slots) for item in given)
     expected = f"expected a number of leading slots from 0 to {slots.size}, or a list of items"
     raise DataError(f"shown: {expected}, got {brief(given)}; leave it out where all were seen")
 

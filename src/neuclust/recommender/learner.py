@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.core import Feedback, Policy, Round, Slate
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, brief
 from neuclust.models.crossed import CrossedRounds
 from neuclust.policies.exploring import Exploring
 from neuclust.recommender.catalogue import Catalogue
@@ -58,7 +58,7 @@ class PolicyChoice:
     def __post_init__(self) -> None:
         name, preset = split_name(self.name) if isinstance(self.name, str) else ("", "")
         if not name:
-            raise ConfigError(f"expected the name of a policy, got {self.name!r:.100}", field="policy")
+            raise ConfigError(f"expected the name of a policy, got {brief(self.name)}", field="policy")
         spec = policy_spec(name)
         if spec.knows_truth:
             got = f"got {name!r}, which is given the truth; play auto, linucb or another learner"
@@ -168,5 +168,13 @@ def settings_of(given: Any) -> dict[str, str] | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise ConfigError(f"expected a dictionary of names and values, got {given!r:.100}", field="settings")
-    return {str(name): str(value).lower() if isinstance(value, bool) else str(value) for name, value in given.items()}
+        raise ConfigError(f"expected a dictionary of names and values, got {brief(given)}", field="settings")
+    texts = {_text(name): (value, _text(value)) for name, value in given.items()}
+    return {name: text.lower() if isinstance(value, bool) else text for name, (value, text) in texts.items()}
+
+
+def _text(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # whole numbers of thousands of digits, objects that cannot show themselves
+        raise ConfigError(f"expected names and values that have a text, got {brief(value)}", field="settings") from None

@@ -24,7 +24,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, brief
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.decisions import Lesson
 from neuclust.recommender.log_file import LogFile
@@ -65,7 +65,7 @@ class EventLog:
         if given is None:
             return cls()
         if not isinstance(given, str | Path) or not str(given):
-            raise ConfigError(f"expected a path, got {given!r:.100}; write log='shop.jsonl'", field="log")
+            raise ConfigError(f"expected a path, got {brief(given)}; write log='shop.jsonl'", field="log")
         if "\0" in str(given):
             raise ConfigError(f"expected a path, got {given!r:.100}, which has a zero character", field="log")
         return cls(LogFile.opened(Path(given).absolute()))

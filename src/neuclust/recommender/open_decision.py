@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from neuclust.core import LARGEST
-from neuclust.errors import DataError, StateError
+from neuclust.errors import DataError, StateError, brief
 from neuclust.recommender.feedback import FeedbackConfig, Message, Slots, checked_id, not_shown
-from neuclust.recommender.rewards import Values, brief
+from neuclust.recommender.rewards import Values
 from neuclust.recommender.rings import Closed, Id, Key, item_hash, whole_of
 
 MOST_MESSAGES = 1_000  # for one decision

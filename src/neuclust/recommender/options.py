@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
-from neuclust.errors import ConfigError, suggestion
+from neuclust.errors import ConfigError, brief, suggestion
 from neuclust.recommender.decisions import FeedbackConfig
 from neuclust.recommender.features import Features
 from neuclust.recommender.learner import PolicyChoice, settings_of
@@ -56,14 +56,14 @@ def read_settings(item_id: object, user_id: object, slate_size: object, options:
     known = RecommenderOptions.__optional_keys__
     for name in options:
         if name not in known:
-            raise ConfigError(f"there is no option {name!r:.100}; {suggestion(name, sorted(known))}")
+            raise ConfigError(f"there is no option {brief(name)}; {suggestion(name, sorted(known))}")
     if not isinstance(item_id, str) or not item_id:
-        raise ConfigError(f"expected the name of the column with the items' ids, got {item_id!r:.100}", field="item_id")
+        raise ConfigError(f"expected the name of the column with the items' ids, got {brief(item_id)}", field="item_id")
     if user_id is not None and (not isinstance(user_id, str) or not user_id):
-        raise ConfigError(f"expected the name of the column with the users' ids, got {user_id!r:.100}", field="user_id")
+        raise ConfigError(f"expected the name of the column with the users' ids, got {brief(user_id)}", field="user_id")
     if isinstance(slate_size, bool) or not isinstance(slate_size, int) or not 1 <= slate_size <= MOST_SLOTS:
         wanted = f"expected a whole number from 1 to {MOST_SLOTS:,}"
-        raise ConfigError(f"{wanted}, got {slate_size!r:.100}", field="slate_size")
+        raise ConfigError(f"{wanted}, got {brief(slate_size)}", field="slate_size")
     low, high = _range(options.get("reward_range", (0.0, 1.0)))
     kept = {name: options[name] for name in _FEEDBACK if name in options}
     return Settings(
@@ -78,7 +78,7 @@ _FEEDBACK = ("window", "learn_after", "combine", "unanswered", "remember")
 def _policy(options: Mapping[str, Any]) -> PolicyChoice:
     seed = options.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
-        raise ConfigError(f"expected a whole number below 2**63, got {seed!r:.100}", field="seed")
+        raise ConfigError(f"expected a whole number below 2**63, got {brief(seed)}", field="seed")
     settings = settings_of(options.get("settings"))
     return PolicyChoice(options.get("policy", "auto"), settings, seed, _exploration(options.get("exploration")))
 
@@ -87,16 +87,16 @@ def _exploration(given: Any) -> Exploration | None:
     if given is None or isinstance(given, Exploration):
         return given
     if isinstance(given, int | float) and not isinstance(given, bool):
-        return Exploration(share=float(given))
+        return Exploration(share=given)
     wanted = "expected Exploration(share=0.1, pool=20, anywhere=0.2), a share, or None"
-    raise ConfigError(f"{wanted}, got {given!r:.100}", field="exploration")
+    raise ConfigError(f"{wanted}, got {brief(given)}", field="exploration")
 
 
 def _features(options: Mapping[str, Any]) -> Features:
     given = options.get("features")
     if given is not None and not isinstance(given, Features):
         advice = "write features=Features(items={'price': 'number'})"
-        raise ConfigError(f"expected Features, got {given!r:.100}; {advice}", field="features")
+        raise ConfigError(f"expected Features, got {brief(given)}; {advice}", field="features")
     own = {name: options[name] for name in ("cross", "match", "width") if options.get(name) is not None}
     return replace(given or Features(), **own)
 
@@ -105,11 +105,11 @@ def _range(given: Any) -> tuple[float, float]:
     try:
         low, high = given
         pair = float(low), float(high)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pair = (1.0, 0.0)
     if not pair[0] < pair[1]:
         wanted = "expected the smallest and the largest value of one item, such as (0, 5)"
-        raise ConfigError(f"{wanted}, got {given!r:.100}", field="reward_range")
+        raise ConfigError(f"{wanted}, got {brief(given)}", field="reward_range")
     return pair
 
 
@@ -117,5 +117,5 @@ def clock_of(options: Mapping[str, Any]) -> Callable[[], float]:
     """The clock that was given, or the system's."""
     given: Callable[[], float] = options.get("clock", time.time)
     if not callable(given):
-        raise ConfigError(f"expected a function that gives seconds, got {given!r:.100}", field="clock")
+        raise ConfigError(f"expected a function that gives seconds, got {brief(given)}", field="clock")
     return given

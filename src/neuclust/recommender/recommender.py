@@ -95,15 +95,17 @@ class Recommender:
         """Id, number, key of randomness and slate of the decision for each request."""
         if not requests:
             return []
-        if self.schema is None and len(self.stock.catalogue):
-            self._freeze(requests[0].row)
-        if self.schema is None or self.learner is None:  # no items yet: nothing to learn the schema from
+        schema, learner, stock = self.schema, self.learner, self.stock
+        if schema is None and len(stock.catalogue):
+            schema, learner, stock = self._frozen(requests[0].row)
+        if schema is None or learner is None:  # no items yet: nothing to learn the schema from
             return [
                 (*self.ids.next(request), nothing_chosen(found))
                 for request, found in zip(requests, offers, strict=True)
             ]
-        chooser, side = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner), self.schema.user
+        chooser, side = Chooser(schema, stock.catalogue, stock.users, learner), schema.user
         users = [chooser.user_row(request) for request in requests]  # refuses values of a wrong type
+        self.schema, self.learner, self.stock = schema, learner, stock  # nothing is refused from here on
         if not side.settled:
             for request in requests:
                 side.observe(request.row)
@@ -200,8 +202,8 @@ class Recommender:
         features = features if crosses else replace(features, cross=None, match=None)
         return Schema.fit(features, self.stock.item_table(), self.stock.user_table(), row)
 
-    def _freeze(self, row: Mapping[str, Value]) -> None:
-        """Fix the schema by the tables and the columns of the first request, and build the policy for it."""
+    def _frozen(self, row: Mapping[str, Value]) -> tuple[Schema, Learner, Stock]:
+        """The schema fixed by the tables and the columns of the first request, the policy for it, the stock encoded."""
         schema = self._fitted(row)
         users = schema.user.encode(self.stock.user_table())
         if not len(users):
@@ -210,4 +212,4 @@ class Recommender:
         stock.encode(schema)
         rows = users[np.linspace(0, len(users) - 1, min(len(users), 512)).astype(np.int64)]
         learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, rows)
-        self.schema, self.learner, self.stock = schema, learner, stock
+        return schema, learner, stock

@@ -7,9 +7,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from neuclust.errors import DataError
+from neuclust.errors import DataError, brief
 from neuclust.recommender.feedback import Message, Slots, not_shown
-from neuclust.recommender.rewards import brief
 from neuclust.recommender.rings import (
     Arrays,
     Closed,

@@ -4,10 +4,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import islice
+from numbers import Integral
 from typing import Any, TypedDict
 
-from neuclust.errors import DataError, NeuclustError, suggestion
+from neuclust.errors import DataError, NeuclustError, brief, suggestion
 from neuclust.recommender.values import (
+    LARGEST,
+    LONGEST_ID,
     Id,
     NotPlain,
     Value,
@@ -67,7 +71,7 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
     known = RequestDetails.__optional_keys__
     for name in details:
         if name not in known:
-            raise DataError(f"request: there is no {name!r:.100}; {suggestion(name, sorted(known))}")
+            raise DataError(f"request: there is no {brief(name)}; {suggestion(name, sorted(known))}")
     features = _mapping(details.get("user_features"), "user_features")
     if isinstance(user, Mapping):
         features = {**features, **_mapping(user, "user")}
@@ -78,8 +82,8 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
         user_features=features,
         context=_mapping(details.get("context"), "context"),
         eligible=None if eligible is None else _ids(eligible, "eligible"),
-        exclude=_ids(details.get("exclude") or (), "exclude"),
-        required=_ids(details.get("required") or (), "required"),
+        exclude=_ids(details.get("exclude"), "exclude"),
+        required=_ids(details.get("required"), "required"),
         at_most=_caps(details.get("at_most")),
         k=_slots(details.get("k"), slate_size),
         request_id=None if given is None else plain_id(given, "request_id"),
@@ -90,13 +94,14 @@ def read_request(user: object, details: Mapping[str, Any], slate_size: int) -> R
 
 def read_requests(requests: Any, slate_size: int) -> list[Request]:
     """Many requests, each a dictionary of the arguments of one."""
-    if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable):
-        raise DataError(f"requests: expected a list of dictionaries, got {_brief(requests)}")
+    flat = getattr(requests, "ndim", 1) > 0  # an array of no dimension cannot be iterated over
+    if isinstance(requests, str | Mapping) or not isinstance(requests, Iterable) or not flat:
+        raise DataError(f"requests: expected a list of dictionaries, got {brief(requests)}")
     read = []
     for at, arguments in enumerate(requests):
         if not isinstance(arguments, Mapping) or at >= MOST_REQUESTS:
             wanted = f"at most {MOST_REQUESTS:,} dictionaries such as {{'user': 'u17'}}"
-            raise DataError(f"requests: expected {wanted}, got {_brief(arguments)} as number {at + 1}")
+            raise DataError(f"requests: expected {wanted}, got {brief(arguments)} as number {at + 1}")
         details = {name: value for name, value in arguments.items() if name != "user"}
         read.append(read_request(arguments.get("user"), details, slate_size))
     return read
@@ -135,7 +140,7 @@ def request_to_json(request: Request) -> dict[str, Any]:
 def request_from_json(saved: Any) -> Request:
     """What `request_to_json` wrote, read as a request is; one of another kind is a `DataError`."""
     if not isinstance(saved, Mapping) or set(saved) != {each.name for each in fields(Request)}:
-        raise DataError(f"choice: expected its request, got {_brief(saved)}")
+        raise DataError(f"choice: expected its request, got {brief(saved)}")
     details = {name: value for name, value in saved.items() if name != "user"}
     try:
         for name in ("user_features", "context"):
@@ -155,7 +160,7 @@ def _mapping(given: Any, name: str) -> dict[str, Value]:
         return {}
     if not isinstance(given, Mapping) or len(given) > MOST_COLUMNS:
         wanted = f"a dictionary of at most {MOST_COLUMNS:,} columns and values"
-        raise DataError(f"{name}: expected {wanted}, got {_brief(given)}; write {{'hour': 14}}")
+        raise DataError(f"{name}: expected {wanted}, got {brief(given)}; write {{'hour': 14}}")
     found: dict[str, Value] = {}
     for column, value in given.items():
         check_name(column, name)
@@ -167,55 +172,57 @@ def _mapping(given: Any, name: str) -> dict[str, Value]:
 
 
 def _ids(given: Any, name: str) -> tuple[Id, ...]:
+    if given is None:
+        return ()
     if isinstance(given, str | bytes | Mapping) or not hasattr(given, "__iter__"):
-        raise DataError(f"{name}: expected a list of item ids, got {_brief(given)}; put one id into a list")
-    ids = given.tolist() if hasattr(given, "tolist") else list(given)
+        raise DataError(f"{name}: expected a list of item ids, got {brief(given)}; put one id into a list")
+    ids = given.tolist() if hasattr(given, "tolist") else list(islice(given, MOST_ELIGIBLE + 1))
+    if not isinstance(ids, list):  # an array of no dimension
+        raise DataError(f"{name}: expected a list of item ids, got {brief(given)}; put one id into a list")
     if len(ids) > MOST_ELIGIBLE:
-        raise DataError(f"{name}: expected at most {MOST_ELIGIBLE:,} ids, got {len(ids):,}; leave it out to mean all")
-    if PLAIN.issuperset(map(type, ids)):
+        raise DataError(f"{name}: expected at most {MOST_ELIGIBLE:,} ids, got more; leave it out to mean all")
+    if _are_plain(ids):
         return tuple(ids)
     return tuple(plain_id(each, name) for each in ids)
 
 
-PLAIN = frozenset({str, int})
+def _are_plain(ids: list[Any]) -> bool:
+    """Whether all are texts, or all whole numbers, of a moderate length."""
+    kinds = set(map(type, ids))
+    if kinds == {str}:
+        return max(map(len, ids)) <= LONGEST_ID
+    return not kinds or (kinds == {int} and min(ids) >= -LARGEST and max(ids) <= LARGEST)
 
 
 def _caps(given: Any) -> dict[str, int]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise DataError(f"at_most: expected a column and a number, got {_brief(given)}; write {{'category': 2}}")
+        raise DataError(f"at_most: expected a column and a number, got {brief(given)}; write {{'category': 2}}")
     for column, most in given.items():
         check_name(column, "at_most")
-        if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < 2**31:
-            got = f"got {_brief(most)} for {column!r:.100}; exclude items that must not be shown"
+        if isinstance(most, bool) or not isinstance(most, Integral) or not 1 <= int(most) < 2**31:
+            got = f"got {brief(most)} for {column!r:.100}; exclude items that must not be shown"
             raise DataError(f"at_most: expected a whole number from 1, {got}")
-    return dict(given)
+    return {column: int(most) for column, most in given.items()}
 
 
 def _slots(given: Any, slate_size: int) -> int:
     if given is None:
         return slate_size
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= slate_size:
+    if isinstance(given, bool) or not isinstance(given, Integral) or not 1 <= int(given) <= slate_size:
         wanted = f"a whole number from 1 to {slate_size}, the slate size"
-        raise DataError(f"k: expected {wanted}, got {_brief(given)}; make the recommender with a larger slate_size")
-    return given
+        raise DataError(f"k: expected {wanted}, got {brief(given)}; make the recommender with a larger slate_size")
+    return int(given)
 
 
 def _check_required(request: Request) -> None:
     """Refuse required ids that come twice, are excluded, or are more than the slots."""
     required = set(request.required)
     if len(required) < len(request.required):
-        raise DataError(f"required: expected every id once, got {_brief(list(request.required))}")
+        raise DataError(f"required: expected every id once, got {brief(list(request.required))}")
     both = required & set(request.exclude)
     if both:
-        raise DataError(f"required: expected ids that are not excluded, got {_brief(next(iter(both)))} in both")
+        raise DataError(f"required: expected ids that are not excluded, got {brief(next(iter(both)))} in both")
     if len(required) > request.k:
         raise DataError(f"required: expected at most k = {request.k} ids, got {len(required)}; require fewer")
-
-
-def _brief(value: object) -> str:
-    try:
-        return f"{value!r:.100}"
-    except Exception:  # objects that cannot show themselves, numbers of too many digits
-        return f"a {type(value).__name__:.50}"

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuclust.core import LARGEST
-from neuclust.errors import ConfigError, DataError, StateError
+from neuclust.errors import ConfigError, DataError, StateError, brief
 
 Values = npt.NDArray[np.float64]
 SlateFunction = Callable[[list[float]], float]
@@ -145,11 +145,11 @@ def slate_value(spec: object) -> SlateValue:
         return spec
     if callable(spec):
         return OwnValue(spec)
-    if spec == "sum":
+    if isinstance(spec, str) and spec == "sum":
         return Total()
-    if spec == "any":
+    if isinstance(spec, str) and spec == "any":
         return Threshold("any", Fraction(0))
-    if spec == FUNCTION:
+    if isinstance(spec, str) and spec == FUNCTION:
         raise StateError("reward: expected the function that was used before the save, got none; give it again")
     found = _THRESHOLD.fullmatch(spec) if isinstance(spec, str) else None
     share = Fraction(found[1]) if found else Fraction(0)
@@ -157,11 +157,3 @@ def slate_value(spec: object) -> SlateValue:
         return Threshold(str(spec), share)
     expected = "expected sum, any, threshold:SHARE with a share above 0 and at most 1, or a function of the values"
     raise ConfigError(f"{expected}, got {brief(spec)}; threshold:0.8 asks for four of five items", field="reward")
-
-
-def brief(value: object) -> str:
-    """A value as a message shows it: at most 100 characters, whatever it is."""
-    try:
-        return f"{value!r:.100}"
-    except Exception:  # whole numbers of thousands of digits, objects that cannot show themselves
-        return f"a {type(value).__name__:.50}"

@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from neuclust.errors import StateError
-from neuclust.recommender.rewards import Values, brief
+from neuclust.errors import StateError, brief
+from neuclust.recommender.rewards import Values
 
 Key = tuple[int, int]
 Id = str | int

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from neuclust.errors import ConfigError
 from neuclust.recommender.catalogue import Catalogue, Users
+from neuclust.recommender.columns import Transformer
+from neuclust.recommender.encoders.side import fit_side
+from neuclust.recommender.features import Features
 from neuclust.recommender.options import Settings
 from neuclust.recommender.rows import Changes
 from neuclust.recommender.schema import Schema
@@ -43,6 +46,7 @@ class Stock:
         """Add items, or replace those that are known; a row replaces all values of its item."""
         ids, table = _read(items, self.settings.item_id, "items")
         if schema is None:
+            _check_declared(self.settings.features, table, "items")
             return self.catalogue.add(ids, table.columns, np.zeros((len(ids), 0)))
         encoded = schema.items.encode(table)  # refuses what cannot be encoded, before anything changes
         settled = schema.items.settled
@@ -61,7 +65,9 @@ class Stock:
         if self.settings.user_id is None:
             raise ConfigError("expected the name of the column with the users' ids, got none", field="user_id")
         ids, table = _read(users, self.settings.user_id, "users")
-        if schema is not None:
+        if schema is None:
+            _check_declared(self.settings.features, table, "users")
+        else:
             schema.user.encode(table)  # refuses what cannot be encoded
             self.note("users", table.columns.keys() - schema.user.reasons.keys())
         return self.users.add(ids, table.columns, np.zeros((len(ids), 0)))
@@ -102,6 +108,15 @@ def _read(source: Any, id_column: str, name: str) -> tuple[list[Id], Table]:
     ids = ids_of(table, id_column, name)
     columns = {column: values for column, values in table.columns.items() if column != id_column}
     return ids, Table(columns, len(table))
+
+
+def _check_declared(features: Features, table: Table, name: str) -> None:
+    """Refuse values that are not of their column's declared kind, while there is no schema that would."""
+    kinds = features.declared(name, table.columns)
+    declared = {column: kind for column, kind in kinds.items() if not isinstance(kind, Transformer)}
+    given = {column: table.columns[column] for column in declared if column in table.columns}
+    columns = {column: values for column, values in given.items() if any(value is not None for value in values)}
+    fit_side(Table(columns, len(table)), declared, name, features.levels)
 
 
 def _reencoded(catalogue: Catalogue, schema: Schema) -> Catalogue:

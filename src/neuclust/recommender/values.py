@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from neuclust.errors import DataError, StateError
+from neuclust.errors import DataError, StateError, brief
 
 Value = bool | int | float | str | date | tuple[str, ...] | tuple[float, ...] | None
 Id = str | int
@@ -220,10 +220,7 @@ def plain_row(row: Any, table: str) -> dict[str, Value]:
 
 def shown(value: object) -> str:
     """A value in a sentence, at most 100 characters; its type where it cannot be written."""
-    try:
-        return f"{value!r:.100}"
-    except Exception:  # whole numbers of more than 4,300 digits, and whatever the object of a user raises
-        return f"a {type(value).__name__:.100}"
+    return brief(value)
 
 
 def check_name(name: Any, table: str) -> None:

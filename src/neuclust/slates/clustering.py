@@ -114,6 +114,8 @@ class ClusterMap:
                 start = self.settled.centroids
                 if not bool(torch.isfinite(start).all()):
                     raise unsound()
+            if refit and config.count > len(profiles):  # arms come and go: a round may offer few
+                config, start = replace(config, count=len(profiles)), None
             clusters = fit_clusters(profiles, config, self.clusterer, start)
             if not bool((ids[1:] > ids[:-1]).all()):
                 order = torch.argsort(ids, stable=True)

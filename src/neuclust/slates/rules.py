@@ -211,8 +211,9 @@ def within_rules(round: Round, choose: Callable[[Round], Slate]) -> Slate:
     `choose` is asked for the required arms, as a round of their own, then for the arms of A(S), and its answers are
     taken in order while A(S) holds them, until the slate is full. For a policy that plays the top k by score this is
     the greedy basis (`slates.assembly`): arms by score, each taken if the rules still allow it. Where the first answer
-    enters whole, its slate is returned as it is. Otherwise slots are ordered by mean + bonus, explored ones last, and
-    propensities are ones where all answers have ones, else None.
+    enters whole, its slate is returned as it is; under caps without the propensities of a random answer, since the same
+    slate may be reached by answers that enter in part. Otherwise slots are ordered by mean + bonus, explored ones last,
+    and propensities are ones where all answers have ones, else None.
 
     A round whose slates must be shorter than it asks for is refused, unless several caps end a slate early.
     """
@@ -258,12 +259,15 @@ def checked_answer(round: Round, slate: Slate) -> list[int]:
 def _joined(round: Round, parts: Sequence[_Part]) -> Slate:
     """One slate of all arms that entered; a single answer that entered whole stays as it is."""
     slates, device = [part.slate for part in parts], round.arm_ids.device
+    certain = all(slate.propensities is not None and bool((slate.propensities == 1).all()) for slate in slates)
     if len(parts) == 1 and all(parts[0].entered):
-        return replace(slates[0], positions=torch.tensor(parts[0].rows, device=device))
+        # under caps a random answer may enter in part, and the same slate be reached another way
+        known = certain or round.rules is None or not round.rules.caps
+        chances = slates[0].propensities if known else None
+        return replace(slates[0], positions=torch.tensor(parts[0].rows, device=device), propensities=chances)
     slots = [slot for part in parts for slot, entered in zip(_slots(part), part.entered, strict=True) if entered]
     slots.sort(key=lambda slot: (slot.explored, -(slot.mean + slot.bonus)))
     positions, means, bonuses, explored = (list(column) for column in zip(*slots, strict=True))
-    certain = all(slate.propensities is not None and bool((slate.propensities == 1).all()) for slate in slates)
     return Slate(
         torch.tensor(positions, device=device),
         torch.tensor(means, dtype=torch.float64, device=device),

@@ -123,6 +123,11 @@ class Ensemble:
         """Trainings of nets that failed."""
         return sum(getattr(learner, "failures", 0) for learner in self.learners.values())
 
+    @property
+    def draws(self) -> bool:
+        """Whether a learner's scores are drawn at random in every round, as those of Thompson sampling are."""
+        return any(getattr(learner, "spread", 0.0) > 0 for learner in self.learners.values())
+
     def state_dict(self) -> dict[str, Tensor]:
         numbers = [self.mean_reward, self._uniform_sum, self._uniform_count]
         state = {"evidence": self.evidence.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}

@@ -136,7 +136,7 @@ class Auto:
         positions = torch.cat([chosen, optimistic, at_random])
         explored = torch.tensor([False] * (k - slots) + [uniformly for _, uniformly in found])
         bonuses = (scores - means)[positions].clamp(min=0)
-        chances = certain if self.exploring == 0 else None
+        chances = certain if self.exploring == 0 and not cache.ensemble.draws else None
         return Slate(positions, means[positions], bonuses, chances, explored=explored)
 
     def scores(self, round: Round) -> Tensor:
