@@ -29,8 +29,8 @@ from neuclust import build_policy
 from neuclust.core import Feedback, Round
 from neuclust.errors import LearningWarning
 from neuclust.randomness import stream
-from neuclust.recommender.crossing import Term, stated
-from neuclust.recommender.default_crossing import (
+from neuclust.recommender.crossing.design import Design
+from neuclust.recommender.crossing.inferred import (
     FACTOR,
     Sample,
     main_terms,
@@ -38,7 +38,7 @@ from neuclust.recommender.default_crossing import (
     principal_terms,
     product_terms,
 )
-from neuclust.recommender.design import Design
+from neuclust.recommender.crossing.stated import Term, stated
 
 Matrix = NDArray[np.float64]
 Row = dict[str, Any]

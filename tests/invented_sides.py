@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.recommender.default_crossing import FACTOR
-from neuclust.recommender.design import Design
+from neuclust.recommender.crossing.design import Design
+from neuclust.recommender.crossing.inferred import FACTOR
 
 Matrix = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""A slow, plain model of `neuclust.recommender.decisions`: it keeps every message and computes everything anew."""
+"""A slow, plain model of the decisions of a recommender: it keeps every message and computes everything anew."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from neuclust.recommender.feedback import FeedbackConfig
+from neuclust.recommender.feedback.messages import FeedbackConfig
 
 NAN = math.nan
 

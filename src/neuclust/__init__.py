@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from neuclust.experiment.problem import Problem as Problem
     from neuclust.experiment.tasks import tasks as tasks
     from neuclust.recommender.choices import Choice as Choice
-    from neuclust.recommender.columns import Boolean as Boolean
-    from neuclust.recommender.columns import Category as Category
-    from neuclust.recommender.columns import Date as Date
-    from neuclust.recommender.columns import Ignore as Ignore
-    from neuclust.recommender.columns import Number as Number
-    from neuclust.recommender.columns import Tags as Tags
-    from neuclust.recommender.columns import Transformer as Transformer
-    from neuclust.recommender.columns import Vector as Vector
-    from neuclust.recommender.features import Features as Features
     from neuclust.recommender.recommender import Recommender as Recommender
+    from neuclust.recommender.tables.columns import Boolean as Boolean
+    from neuclust.recommender.tables.columns import Category as Category
+    from neuclust.recommender.tables.columns import Date as Date
+    from neuclust.recommender.tables.columns import Ignore as Ignore
+    from neuclust.recommender.tables.columns import Number as Number
+    from neuclust.recommender.tables.columns import Tags as Tags
+    from neuclust.recommender.tables.columns import Transformer as Transformer
+    from neuclust.recommender.tables.columns import Vector as Vector
+    from neuclust.recommender.tables.features import Features as Features
     from neuclust.registry import build_policy as build_policy
     from neuclust.registry import load_policy
     from neuclust.registry import register_policy as register_policy
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Boolean": ("neuclust.recommender.columns", "Boolean"),
-    "Category": ("neuclust.recommender.columns", "Category"),
+    "Boolean": ("neuclust.recommender.tables.columns", "Boolean"),
+    "Category": ("neuclust.recommender.tables.columns", "Category"),
     "Choice": ("neuclust.recommender.choices", "Choice"),
-    "Date": ("neuclust.recommender.columns", "Date"),
+    "Date": ("neuclust.recommender.tables.columns", "Date"),
     "Exploration": ("neuclust.slates.propensities", "Exploration"),
-    "Features": ("neuclust.recommender.features", "Features"),
-    "Ignore": ("neuclust.recommender.columns", "Ignore"),
-    "Number": ("neuclust.recommender.columns", "Number"),
+    "Features": ("neuclust.recommender.tables.features", "Features"),
+    "Ignore": ("neuclust.recommender.tables.columns", "Ignore"),
+    "Number": ("neuclust.recommender.tables.columns", "Number"),
     "Problem": ("neuclust.experiment.problem", "Problem"),
     "Recommender": ("neuclust.recommender.recommender", "Recommender"),
-    "Tags": ("neuclust.recommender.columns", "Tags"),
-    "Transformer": ("neuclust.recommender.columns", "Transformer"),
-    "Vector": ("neuclust.recommender.columns", "Vector"),
+    "Tags": ("neuclust.recommender.tables.columns", "Tags"),
+    "Transformer": ("neuclust.recommender.tables.columns", "Transformer"),
+    "Vector": ("neuclust.recommender.tables.columns", "Vector"),
     "build_environment": ("neuclust.environments.catalogue", "build_environment"),
     "build_policy": ("neuclust.registry", "build_policy"),
     "load": ("neuclust.registry", "load_policy"),

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from neuclust import Recommender
-from neuclust.recommender.feedback import Details
+from neuclust.recommender.feedback.messages import Details
 from neuclust.recommender.options import RecommenderOptions
 from neuclust.recommender.requests import RequestDetails
 

@@ -24,7 +24,10 @@ from sklearn.preprocessing import (
 )
 
 from neuclust.errors import ConfigError, DataError, NeuclustError, StateError
-from neuclust.recommender.columns import (
+from neuclust.recommender.encoders.encoder import Encoder
+from neuclust.recommender.encoders.fitting import encoder_from_json, fit_encoder
+from neuclust.recommender.encoders.transformers import TransformerEncoder
+from neuclust.recommender.tables.columns import (
     Boolean,
     Category,
     Date,
@@ -39,9 +42,6 @@ from neuclust.recommender.columns import (
     kind_of,
     kind_to_json,
 )
-from neuclust.recommender.encoders.encoder import Encoder
-from neuclust.recommender.encoders.fitting import encoder_from_json, fit_encoder
-from neuclust.recommender.encoders.transformers import TransformerEncoder
 
 DAYS = [date(2024, 1, 1) + timedelta(days=day) for day in range(5)]
 TITLES = [f"title {number}" for number in range(40)]

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from naive_decisions import NaiveDecisions, Refused, same
 
 from neuclust.errors import ConfigError, DataError, StateError
-from neuclust.recommender.decisions import Answer, Decision, Decisions, FeedbackConfig, Lesson, count
-from neuclust.recommender.rewards import slate_value
+from neuclust.recommender.feedback.decisions import Answer, Decision, Decisions, FeedbackConfig, Lesson, count
+from neuclust.recommender.feedback.rewards import slate_value
 
 NAN = math.nan
 ITEMS = ("a", "b", "c")

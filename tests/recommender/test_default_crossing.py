@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from invented_sides import ITEMS, PLAIN, USER, Side, Spec, check, fit, rows
 
 from neuclust.errors import ConfigError
-from neuclust.recommender.default_crossing import FACTOR, Sample, principal_terms
-from neuclust.recommender.design import Design
+from neuclust.recommender.crossing.design import Design
+from neuclust.recommender.crossing.inferred import FACTOR, Sample, principal_terms
 from neuclust.recommender.encoders.side import fit_side, with_context
-from neuclust.recommender.features import Features
-from neuclust.recommender.tables import read_table
+from neuclust.recommender.tables.features import Features
+from neuclust.recommender.tables.tables import read_table
 
 
 def test_nothing_stated_takes_all_products_where_they_fit() -> None:

@@ -10,10 +10,10 @@ import pytest
 from invented_sides import ITEMS, USER, Side, Spec, check, fit, rows
 
 from neuclust.errors import ConfigError, DataError, LearningWarning, StateError
-from neuclust.recommender.basis import principal
-from neuclust.recommender.crossing import Term
-from neuclust.recommender.design import Design
-from neuclust.recommender.frequent import entry_sizes, most_frequent
+from neuclust.recommender.crossing.basis import principal
+from neuclust.recommender.crossing.design import Design
+from neuclust.recommender.crossing.frequent import entry_sizes, most_frequent
+from neuclust.recommender.crossing.stated import Term
 
 
 def test_a_stated_cross_is_the_outer_product_after_the_columns() -> None:
@@ -166,7 +166,7 @@ def test_no_user_columns_at_all() -> None:
 
 
 def test_many_requests_in_one_pass_equal_single_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neuclust.recommender.design.BLOCK", 4)
+    monkeypatch.setattr("neuclust.recommender.crossing.design.BLOCK", 4)
     for spec in (Spec(), Spec([("kind", "segment", "age")]), Spec(width=24)):
         design = fit(spec)
         x, u = rows(ITEMS, 9, 5), rows(USER, 3, 6)
@@ -241,7 +241,7 @@ def test_directions_of_long_rows_are_those_of_the_covariance() -> None:
 def test_very_many_rows_are_represented_by_some(monkeypatch: pytest.MonkeyPatch) -> None:
     many = rows(ITEMS, 4000) * np.linspace(3, 1, ITEMS.width)
     full = principal(many)
-    monkeypatch.setattr("neuclust.recommender.basis.MOST_WORK", 1)
+    monkeypatch.setattr("neuclust.recommender.crossing.basis.MOST_WORK", 1)
     some = principal(many)
     assert (some.centre == full.centre).all()
     np.testing.assert_allclose(some.variances, full.variances, rtol=0.2)

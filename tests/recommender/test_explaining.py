@@ -14,7 +14,7 @@ from neuclust import Category, Features, Number, Recommender
 from neuclust.errors import DataError
 from neuclust.policies.linear import SharedLinUCB
 from neuclust.recommender.choices import Choice
-from neuclust.recommender.explanation import AVERAGE, Contribution, Explanation, Reason
+from neuclust.recommender.explaining.explanation import AVERAGE, Contribution, Explanation, Reason
 
 Rows = list[dict[str, Any]]
 FEATURES = Features(

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuclust.errors import ConfigError, DataError, NeuclustError
-from neuclust.recommender.decisions import Decision, Decisions
-from neuclust.recommender.feedback import FeedbackConfig
-from neuclust.recommender.rewards import slate_value
+from neuclust.recommender.feedback.decisions import Decision, Decisions
+from neuclust.recommender.feedback.messages import FeedbackConfig
+from neuclust.recommender.feedback.rewards import slate_value
 
 ITEMS = ("red", "green", 7, "8", 8)
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from neuclust import Features, Number, Recommender
 from neuclust.errors import ConfigError, DataError, NeuclustError
 from neuclust.randomness import stream
-from neuclust.recommender.history import read_history
-from neuclust.recommender.warm_start import LogFit
+from neuclust.recommender.log.history import read_history
+from neuclust.recommender.log.warm_start import LogFit
 
 ITEMS: list[dict[str, Any]] = [{"sku": at, "price": float(at), "kind": "ab"[at % 2]} for at in range(8)]
 USERS: list[dict[str, Any]] = [{"user": f"u{at}", "segment": "xy"[at % 2]} for at in range(4)]

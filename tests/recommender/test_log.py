@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from neuclust import Exploration, Recommender
 from neuclust.errors import ConfigError, LogWarning, StateError
-from neuclust.recommender.history import read_events, read_history
-from neuclust.recommender.log import EventLog
-from neuclust.recommender.values import plain
+from neuclust.recommender.log.events import EventLog
+from neuclust.recommender.log.history import read_events, read_history
+from neuclust.recommender.tables.values import plain
 
 ITEMS: list[dict[str, Any]] = [{"sku": f"s{at}", "price": float(at), "kind": "ab"[at % 2]} for at in range(6)]
 USERS: list[dict[str, Any]] = [{"user": "ann", "age": 30}, {"user": 7, "age": 50}]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from neuclust import Category, Features, Number, Recommender
 from neuclust.errors import ConfigError, DataError, LogWarning, StateError
 from neuclust.randomness import stream
-from neuclust.recommender.history import read_history
+from neuclust.recommender.log.history import read_history
 
 ITEMS: list[dict[str, Any]] = [{"sku": f"s{at}", "price": float(at % 5), "kind": "ab"[at % 2]} for at in range(12)]
 USERS: list[dict[str, Any]] = [{"user": f"u{at}", "segment": "xy"[at % 2]} for at in range(8)]
@@ -146,7 +146,7 @@ def test_columns_of_mixed_types_that_came_late_do_not_stop_a_refit(tmp_path: Pat
 
 
 def test_very_many_columns_of_requests_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("neuclust.recommender.refit.MOST_COLUMNS", 3)
+    monkeypatch.setattr("neuclust.recommender.log.refit.MOST_COLUMNS", 3)
     shop = make(tmp_path / "log")
     for at in range(6):
         choice = shop.recommend("u0", context={f"column {at}": at, "often": at % 3})

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuclust.errors import StateError
-from neuclust.recommender.rings import Key, KeyRing, MessageRing, id_text, item_hash, key_of
+from neuclust.recommender.feedback.rings import Key, KeyRing, MessageRing, id_text, item_hash, key_of
 
 # few first halves, so that many keys share a bucket
 KEYS = st.tuples(st.sampled_from([0, 1, -1, 8, 16, -(2**63), 2**63 - 1]), st.integers(-3, 3))

@@ -20,8 +20,8 @@ from neuclust import registry
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError, DataError, SaveError
 from neuclust.persistence import MANIFEST, MOST_MANIFEST, read_state, save_policy
-from neuclust.recommender.features import Features
 from neuclust.recommender.recommender import Recommender
+from neuclust.recommender.tables.features import Features
 
 POLICIES: dict[str, dict[str, Any]] = {
     "linucb": {}, "popular": {}, "auto": {"exploration": 0.3}, "neuclust": {"exploration": 0.2}, "auto:linear": {},

@@ -25,9 +25,9 @@ from hypothesis import strategies as st
 
 from neuclust import core
 from neuclust.errors import DataError, StateError
-from neuclust.recommender import tables, values
-from neuclust.recommender.tables import Table, ids_of, read_table
-from neuclust.recommender.values import plain_id, plain_row, value_from_json, value_to_json
+from neuclust.recommender.tables import tables, values
+from neuclust.recommender.tables.tables import Table, ids_of, read_table
+from neuclust.recommender.tables.values import plain_id, plain_row, value_from_json, value_to_json
 
 pa: Any = importlib.import_module("pyarrow")  # it has no types
 
@@ -423,7 +423,7 @@ import sys
 for name in ("polars", "pandas", "pyarrow"):
     sys.modules[name] = None
 from neuclust.recommender.encoders.side import fit_side
-from neuclust.recommender.tables import read_table
+from neuclust.recommender.tables.tables import read_table
 table = read_table([{"a": 1, "b": "x"}, {"a": 2.5, "b": "y"}], "items")
 assert fit_side(table, {}).encode(table).shape == (2, 4)
 try:

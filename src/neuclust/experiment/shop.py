@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from neuclust.errors import ConfigError
 from neuclust.files import write_text
 from neuclust.randomness import stream
-from neuclust.recommender.columns import Category
-from neuclust.recommender.features import Features
 from neuclust.recommender.learner import PolicyChoice
 from neuclust.recommender.recommender import Recommender
+from neuclust.recommender.tables.columns import Category
+from neuclust.recommender.tables.features import Features
 
 Reals = NDArray[np.float64]
 Rows = list[dict[str, Any]]

@@ -8,8 +8,8 @@ from typing import Any
 
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.choices import Choice
+from neuclust.recommender.feedback.rings import id_text
 from neuclust.recommender.requests import Request
-from neuclust.recommender.rings import id_text
 
 
 @dataclass

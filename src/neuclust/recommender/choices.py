@@ -14,7 +14,7 @@ from torch import Tensor
 from neuclust.core import Slate
 from neuclust.errors import DataError
 from neuclust.recommender.requests import Request, request_from_json, request_to_json
-from neuclust.recommender.values import Id
+from neuclust.recommender.tables.values import Id
 
 Matrix = NDArray[np.float64]
 

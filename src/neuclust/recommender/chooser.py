@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from neuclust.core import Cap, Round, Rules, Slate
 from neuclust.errors import DataError
 from neuclust.models.crossed import CrossedRounds
-from neuclust.recommender.catalogue import Catalogue, Users
 from neuclust.recommender.choices import Choice, Shown
+from neuclust.recommender.items.catalogue import Catalogue, Users
 from neuclust.recommender.learner import Learner, SelectsMany
 from neuclust.recommender.requests import Request
 from neuclust.recommender.schema import Schema
-from neuclust.recommender.values import Id, Value
+from neuclust.recommender.tables.values import Id, Value
 from neuclust.slates.rules import longest
 
 Codes = NDArray[np.int64]

@@ -14,9 +14,9 @@ from neuclust.core import Feedback, Policy, Round, Slate
 from neuclust.errors import ConfigError, brief
 from neuclust.models.crossed import CrossedRounds
 from neuclust.policies.exploring import Exploring
-from neuclust.recommender.catalogue import Catalogue
 from neuclust.recommender.choices import Shown
-from neuclust.recommender.decisions import Lesson
+from neuclust.recommender.feedback.decisions import Lesson
+from neuclust.recommender.items.catalogue import Catalogue
 from neuclust.recommender.schema import Schema
 from neuclust.registry import build_policy, policy_config, policy_spec, split_name
 from neuclust.slates.propensities import Exploration

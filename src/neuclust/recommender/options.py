@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from neuclust.errors import ConfigError, brief, suggestion
-from neuclust.recommender.decisions import FeedbackConfig
-from neuclust.recommender.features import Features
+from neuclust.recommender.feedback.decisions import FeedbackConfig
+from neuclust.recommender.feedback.rewards import SlateValue, slate_value
 from neuclust.recommender.learner import PolicyChoice, settings_of
-from neuclust.recommender.rewards import SlateValue, slate_value
+from neuclust.recommender.tables.features import Features
 from neuclust.slates.propensities import Exploration
 
 MOST_SLOTS = 1_000

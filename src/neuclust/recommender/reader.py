@@ -15,16 +15,16 @@ from neuclust.errors import DataError, StateError
 from neuclust.recommender.answers import Answers, draw_of
 from neuclust.recommender.choices import Choice, Shown
 from neuclust.recommender.chooser import Chooser, Place, offer
-from neuclust.recommender.decisions import Decision, is_known
 from neuclust.recommender.encoders.feature_table import FeatureTable
-from neuclust.recommender.explaining import explain as explain_choice
+from neuclust.recommender.explaining.explain import explain as explain_choice
+from neuclust.recommender.feedback.decisions import Decision, is_known
+from neuclust.recommender.feedback.rings import id_text
+from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner, shown_round
 from neuclust.recommender.options import Settings
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
-from neuclust.recommender.rings import id_text
 from neuclust.recommender.schema import Schema
-from neuclust.recommender.stock import Stock
-from neuclust.recommender.values import Id, plain_id
+from neuclust.recommender.tables.values import Id, plain_id
 
 if TYPE_CHECKING:
     from neuclust.recommender.recommender import Recommender

@@ -11,23 +11,23 @@ from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
-from neuclust.recommender.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.encoders.feature_table import FeatureTable
-from neuclust.recommender.explaining import explain as explain_choice
-from neuclust.recommender.feedback import Details, Unanswered
+from neuclust.recommender.explaining.explain import explain as explain_choice
+from neuclust.recommender.feedback.decisions import Answer, Decision, Decisions, Lesson, count
+from neuclust.recommender.feedback.messages import Details, Unanswered
+from neuclust.recommender.items.rows import Changes
+from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
-from neuclust.recommender.loading import load_recommender
-from neuclust.recommender.log import EventLog
+from neuclust.recommender.log.events import EventLog
+from neuclust.recommender.log.refit import refit_recommender
+from neuclust.recommender.log.warm_start import fit_recommender_log
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
 from neuclust.recommender.reader import accept_choice, make_reader
-from neuclust.recommender.refit import refit_recommender
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
-from neuclust.recommender.rows import Changes
-from neuclust.recommender.saving import fitted_transformers, save_recommender
+from neuclust.recommender.saving.loading import load_recommender
+from neuclust.recommender.saving.saving import fitted_transformers, save_recommender
 from neuclust.recommender.schema import Schema, check_names
-from neuclust.recommender.stock import Stock
-from neuclust.recommender.values import Id, Value
-from neuclust.recommender.warm_start import fit_recommender_log
+from neuclust.recommender.tables.values import Id, Value
 from neuclust.recommender.warming import warm_up as warm_up_recommender
 
 Made = tuple[str, int, int, Chosen]

@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, TypedDict
 
 from neuclust.errors import DataError, NeuclustError, brief, suggestion
-from neuclust.recommender.values import (
+from neuclust.recommender.tables.values import (
     LARGEST,
     LONGEST_ID,
     Id,

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import ConfigError, close_names
-from neuclust.recommender.design import Design
+from neuclust.recommender.crossing.design import Design
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.encoders.side import Side, fit_side, with_past_context
-from neuclust.recommender.features import Features, transformers_of
-from neuclust.recommender.tables import Table
-from neuclust.recommender.values import Value
+from neuclust.recommender.tables.features import Features, transformers_of
+from neuclust.recommender.tables.tables import Table
+from neuclust.recommender.tables.values import Value
 
 Matrix = NDArray[np.float64]
 MOST_SAMPLED = 2_000  # rows of a table by which projections are found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from neuclust.errors import ConfigError
 from neuclust.recommender.answers import Answers, DecisionIds
-from neuclust.recommender.decisions import Decisions
-from neuclust.recommender.log import EventLog
-from neuclust.recommender.values import Id
+from neuclust.recommender.feedback.decisions import Decisions
+from neuclust.recommender.log.events import EventLog
+from neuclust.recommender.tables.values import Id
 
 if TYPE_CHECKING:
     from neuclust.recommender.recommender import Recommender

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError
-from neuclust.recommender.columns import Date, day_of
 from neuclust.recommender.encoders.encoder import Matrix, described, encode_rows, refusal, saved_entry
 from neuclust.recommender.encoders.scales import RunningScale
-from neuclust.recommender.values import Value
+from neuclust.recommender.tables.columns import Date, day_of
+from neuclust.recommender.tables.values import Value
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400.0  # seconds

@@ -11,7 +11,7 @@ from neuclust.recommender.encoders.encoder import Encoder, Matrix
 from neuclust.recommender.encoders.levels import CategoryEncoder, TagsEncoder
 from neuclust.recommender.encoders.scales import CLIP, BooleanEncoder, NumberEncoder, RangeScale, RunningScale
 from neuclust.recommender.encoders.vectors import VectorEncoder
-from neuclust.recommender.values import Value
+from neuclust.recommender.tables.values import Value
 
 LONGEST_SHOWN = 40  # characters of a value
 MISSING = "missing"

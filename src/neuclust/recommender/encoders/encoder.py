@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.columns import Kind, kind_to_json
-from neuclust.recommender.values import Value
+from neuclust.recommender.tables.columns import Kind, kind_to_json
+from neuclust.recommender.tables.values import Value
 
 Matrix = NDArray[np.float64]
 Found = TypeVar("Found")

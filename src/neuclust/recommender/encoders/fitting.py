@@ -4,7 +4,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from neuclust.errors import ConfigError, StateError
-from neuclust.recommender.columns import (
+from neuclust.recommender.encoders.dates import DateEncoder
+from neuclust.recommender.encoders.encoder import Encoder, saved_entry
+from neuclust.recommender.encoders.levels import CategoryEncoder, TagsEncoder
+from neuclust.recommender.encoders.scales import BooleanEncoder, NumberEncoder
+from neuclust.recommender.encoders.transformers import TransformerEncoder
+from neuclust.recommender.encoders.vectors import VectorEncoder
+from neuclust.recommender.tables.columns import (
     Boolean,
     Category,
     Date,
@@ -17,13 +23,7 @@ from neuclust.recommender.columns import (
     kind_from_json,
     word_of,
 )
-from neuclust.recommender.encoders.dates import DateEncoder
-from neuclust.recommender.encoders.encoder import Encoder, saved_entry
-from neuclust.recommender.encoders.levels import CategoryEncoder, TagsEncoder
-from neuclust.recommender.encoders.scales import BooleanEncoder, NumberEncoder
-from neuclust.recommender.encoders.transformers import TransformerEncoder
-from neuclust.recommender.encoders.vectors import VectorEncoder
-from neuclust.recommender.values import Value
+from neuclust.recommender.tables.values import Value
 
 _ENCODERS: dict[type, Any] = {
     Number: NumberEncoder, Boolean: BooleanEncoder, Category: CategoryEncoder, Date: DateEncoder, Tags: TagsEncoder,

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.columns import LONGEST_TEXT, Category, Tags
 from neuclust.recommender.encoders.encoder import (
     Fixed,
     Matrix,
@@ -20,7 +19,8 @@ from neuclust.recommender.encoders.encoder import (
     saved_entry,
     saved_texts,
 )
-from neuclust.recommender.values import Value, text_of
+from neuclust.recommender.tables.columns import LONGEST_TEXT, Category, Tags
+from neuclust.recommender.tables.values import Value, text_of
 
 FREE = "(free)"  # in the label of a column that waits for a level
 

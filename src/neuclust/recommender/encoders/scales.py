@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import StateError
-from neuclust.recommender.columns import Boolean, Number
 from neuclust.recommender.encoders.encoder import Fixed, Matrix, described, refusal, saved_entry
-from neuclust.recommender.values import LARGEST, Value
+from neuclust.recommender.tables.columns import Boolean, Number
+from neuclust.recommender.tables.values import LARGEST, Value
 
 ENOUGH = 1_000  # values after which a running scale is frozen
 CLIP = 1.5  # of standardised numbers: three deviations

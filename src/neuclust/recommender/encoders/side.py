@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.columns import LEVELS, Ignore, Kind, infer, word_of
 from neuclust.recommender.encoders.encoder import Encoder, Matrix, saved_entry
 from neuclust.recommender.encoders.feature_table import FeatureRow
 from neuclust.recommender.encoders.fitting import RESERVE, encoder_from_json, fit_encoder
-from neuclust.recommender.tables import Table
-from neuclust.recommender.values import NotPlain, Value, plain
+from neuclust.recommender.tables.columns import LEVELS, Ignore, Kind, infer, word_of
+from neuclust.recommender.tables.tables import Table
+from neuclust.recommender.tables.values import NotPlain, Value, plain
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, NeuclustError, StateError
-from neuclust.recommender.columns import Transformer, is_transformer
 from neuclust.recommender.encoders.encoder import SHOWN, Fixed, Matrix, described, saved_entry
-from neuclust.recommender.values import LARGEST, Value, text_of, value_from_json, value_to_json
+from neuclust.recommender.tables.columns import Transformer, is_transformer
+from neuclust.recommender.tables.values import LARGEST, Value, text_of, value_from_json, value_to_json
 
 MOST_WIDE = 512  # columns one transformer may make
 PROBES = 5  # values whose outputs are saved, to know a transformer again

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.columns import MOST_ENTRIES, Vector
 from neuclust.recommender.encoders.encoder import Fixed, Matrix, described, refusal, saved_entry
-from neuclust.recommender.values import LARGEST, Value
+from neuclust.recommender.tables.columns import MOST_ENTRIES, Vector
+from neuclust.recommender.tables.values import LARGEST, Value
 
 CLIP = 10.0  # of an entry, in root mean squared lengths of the fitted vectors
 

@@ -1,0 +1,1 @@
+"""How item and user columns meet in the features that models read."""

@@ -1,0 +1,1 @@
+"""Why each item was shown."""

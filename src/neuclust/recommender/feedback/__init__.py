@@ -1,0 +1,1 @@
+"""Decisions between recommending and learning, and the feedback on them."""

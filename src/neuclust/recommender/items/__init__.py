@@ -1,0 +1,1 @@
+"""Items and users by id, raw and encoded."""

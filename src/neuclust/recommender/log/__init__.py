@@ -1,0 +1,1 @@
+"""The log of a recommender, and learning from logs."""

@@ -1,0 +1,1 @@
+"""A recommender in a folder, and back."""

@@ -1,0 +1,1 @@
+"""Tables of items and users as plain values, and what is said about their columns."""
