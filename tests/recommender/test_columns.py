@@ -545,3 +545,15 @@ def test_a_missing_value_a_transformer_makes_nothing_of_is_zeros() -> None:
     assert out.tolist() == [0.0]
     with pytest.raises(DataError, match="missing ones alone"):
         fit_encoder("x", Transformer(StandardScaler()), [None, None])
+
+
+def test_texts_of_several_tags_are_told_by_their_separator() -> None:
+    texts = [f"{a}|{b}" for a in ("red", "blue", "green") for b in ("wool", "silk", "linen")]
+    kind, reason = infer(texts)
+    assert (kind, reason) == (Tags(separator="|"), "texts separated by |")
+    encoder = fit_encoder("tags", kind, texts)
+    assert encoder.levels is not None
+    assert set(encoder.levels) == {"red", "blue", "green", "wool", "silk", "linen"}
+    assert infer([text.replace("|", "; ") for text in texts])[0] == Tags(separator=";")
+    assert isinstance(infer(["a|b", "a|b", "c", "d"])[0], Category)  # most are single words
+    assert isinstance(infer([f"AC|{n}" for n in range(20)])[0], Category)  # parts that never come again

@@ -13,6 +13,7 @@ from neuclust.recommender.tables.values import LARGEST, Value, text_of
 LEVELS = 32  # levels of a category or of tags that get a column each
 MOST_LEVELS = 1_000
 MOST_ENTRIES = 4_096  # of a vector
+SEPARATORS, LONGEST_TAG = ("|", ";"), 60  # what tags in one text are told by; a comma is part of many texts
 UNIQUE = 32  # distinct strings beyond which a column of mostly unique ones is not learned from
 LONGEST_TEXT = 10_000  # characters of a level or tag
 MOST_UNREADABLE = 8  # distinct texts in a column of dates that count as missing
@@ -230,12 +231,26 @@ def _infer_texts(present: Sequence[Any], kinds: set[type], levels: int) -> tuple
     texts = [text_of(value) for value in present]
     if max(map(len, texts)) > LONGEST_TEXT:
         return Ignore(), f"texts over {LONGEST_TEXT:,} characters"
+    separated = _infer_separated(texts, levels) if kinds == {str} else None
+    if separated is not None:
+        return separated
     counts = Counter(texts)
     once = sum(times == 1 for times in counts.values())
     if len(counts) > UNIQUE and 2 * once > len(texts):
         return Ignore(), "unique strings"
     mixed = "" if kinds == {str} else ", numbers and text mixed" if str in kinds else ", several types mixed"
     return Category(levels), f"{len(counts)} distinct value{'s' if len(counts) > 1 else ''}{mixed}"
+
+
+def _infer_separated(texts: Sequence[str], levels: int) -> tuple[Kind, str] | None:
+    """Tags where most texts are lists such as red|wool, and their parts are fewer than the texts: they come again."""
+    for separator in SEPARATORS:
+        if 2 * sum(separator in text for text in texts) <= len(texts):
+            continue
+        parts = {part.strip() for text in texts for part in text.split(separator)}
+        if len(parts) < len(set(texts)) and max(map(len, parts)) <= LONGEST_TAG:
+            return Tags(levels, separator), f"texts separated by {separator}"
+    return None
 
 
 def _infer_dates(present: Sequence[Any]) -> tuple[Kind, str] | None:
