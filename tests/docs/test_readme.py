@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from neuclust import Recommender
-
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -28,7 +26,6 @@ def blocks() -> list[str]:
     return found
 
 
-@pytest.mark.skipif(not hasattr(Recommender, "save"), reason="a recommender cannot be saved yet")
 def test_the_front_door_opens_in_ten_lines(
     blocks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,7 +1,4 @@
-"""docs/your_own_problem.md, run block by block in one folder: what is printed is what the page shows.
-
-A block under `<!-- needs: a, b -->` is run where `Recommender` has these attributes.
-"""
+"""docs/your_own_problem.md, run block by block in one folder: what is printed is what the page shows."""
 
 from __future__ import annotations
 
@@ -28,17 +25,12 @@ MOST_LINES = 12  # of the whole loop
 
 @dataclass
 class Block:
-    """A Python block, its line in the page, what it needs, and what it prints (None: not said)."""
+    """A Python block, its line in the page, the mark before it, and what it prints (None: not said)."""
 
     code: str
     line: int
     mark: str
     prints: str | None = None
-
-    @property
-    def ready(self) -> bool:
-        names = re.findall(r"\w+", self.mark.removeprefix("needs:")) if self.mark.startswith("needs:") else []
-        return all(hasattr(Recommender, name) for name in names)
 
 
 def blocks() -> list[Block]:
@@ -54,18 +46,17 @@ def blocks() -> list[Block]:
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What the page's blocks leave behind, all that can be run having been run."""
+    """What the page's blocks leave behind."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("page"))
         left: dict[str, Any] = {}
         for block in blocks():
-            if block.ready:
-                printed = StringIO()
-                code = compile("\n" * block.line + block.code, f"<{PAGE.name}>", "exec")  # errors name the page's lines
-                with redirect_stdout(printed):
-                    exec(code, left)  # noqa: S102  # our own page, read from the repository
-                if block.prints is not None:
-                    assert printed.getvalue() == block.prints, f"{PAGE.name}:{block.line}"
+            printed = StringIO()
+            code = compile("\n" * block.line + block.code, f"<{PAGE.name}>", "exec")  # errors name the page's lines
+            with redirect_stdout(printed):
+                exec(code, left)  # noqa: S102  # our own page, read from the repository
+            if block.prints is not None:
+                assert printed.getvalue() == block.prints, f"{PAGE.name}:{block.line}"
         yield left
 
 
@@ -95,9 +86,8 @@ def test_every_option_is_named(options: Any) -> None:
     assert [name for name in sorted(options.__optional_keys__) if f"`{name}`" not in section] == []
 
 
-def test_blocks_that_wait_name_what_a_recommender_will_have() -> None:
-    waiting = {
-        name for block in blocks() if block.mark.startswith("needs:") for name in re.findall(r"\w+", block.mark[6:])
-    }
-    assert waiting <= {"save", "load", "reader", "accept", "explain", "warm_up", "refit", "fit_log"}
-    assert len(blocks()) > 15
+def test_the_page_shows_all_that_a_recommender_does() -> None:
+    code = "".join(block.code for block in blocks())
+    public = [name for name in vars(Recommender) if not name.startswith("_") and callable(getattr(Recommender, name))]
+    assert len(public) > 10
+    assert [name for name in public if f".{name}(" not in code] == []
