@@ -166,6 +166,9 @@ def _check_tables(tables: Mapping[str, Tensor]) -> None:
     contexts, seen = len(tables["contexts"]), tables["seen"]
     check_indices("seen", seen, contexts)
     check_indices("groups", tables["groups"] - EMPTY, contexts - EMPTY)
+    filled = tables["groups"] != EMPTY
+    trailing = bool(filled[:, 0].all() and (filled[:, 1:] <= filled[:, :-1]).all())
+    expect(trailing, "groups whose empty slots come last", "others")
     counted = torch.equal(torch.bincount(seen, minlength=contexts).to(torch.float64), tables["counts"])
     expect(counted, "counts of the contexts that were seen", "others")
     sums, sizes = (torch.zeros(contexts, dtype=torch.float64) for _ in range(2))

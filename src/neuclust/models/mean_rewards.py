@@ -43,9 +43,9 @@ class KeyedMeans:
         known = self._keys[place] == keys if len(self._keys) else torch.zeros_like(keys, dtype=torch.bool)
         self._sums = self._sums.index_add(0, place[known], differences[known])
 
-    def overall(self) -> float:
-        """The mean of all rewards seen; 0 without any."""
-        return float(self._sums.sum() / self._counts.sum()) if len(self._keys) else 0.0
+    def totals(self) -> tuple[float, float]:
+        """The sum of all rewards seen, and their number."""
+        return float(self._sums.sum()), float(self._counts.sum())
 
     def state_dict(self) -> dict[str, Tensor]:
         return {"keys": self._keys, "counts": self._counts, "sums": self._sums}

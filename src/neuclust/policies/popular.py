@@ -19,15 +19,16 @@ from neuclust.slates.ties import tie_rank, top_slate
 @dataclass(frozen=True, slots=True)
 @checked(smoothing=NON_NEGATIVE)
 class PopularConfig:
-    """`smoothing` is m: every arm counts as if it had been played m times more, with the mean reward of all arms."""
+    """`smoothing` is m: every arm counts as if it had been played m times more, with the mean reward of all plays."""
 
     smoothing: float = 10.0
     tie: Literal["id", "random"] = "id"
 
 
 class Popular:
-    """S_t = top K of (Σ r_i + m r̄) / (n_i + m), for n_i plays of arm i and r̄ the mean reward of all plays.
-    Without plays that is r̄: arms never shown come before those that were shown and did worse than the average."""
+    """S_t = top K of (Σ r_i + m r̄) / (n_i + m), for n_i plays of arm i, r̄ = (Σ r + 1) / (n + 2) over all n plays.
+    Arms never played have r̄, which is above 0 (Laplace's rule of succession): they come before those that were played
+    and did worse than the average, also while nothing was rewarded."""
 
     name = "popular"
     save = save_policy
@@ -46,7 +47,9 @@ class Popular:
     def scores(self, round: Round) -> Tensor:
         """The smoothed mean reward of every arm, (n,)."""
         check_round(round, self.dim, self.slate_size)
-        (counts, means), overall, m = self.arms.of(round.arm_ids), self.arms.overall(), self.config.smoothing
+        (counts, means), m = self.arms.of(round.arm_ids), self.config.smoothing
+        total, plays = self.arms.totals()
+        overall = (total + 1) / (plays + 2)
         return torch.where(counts + m > 0, (counts * means + m * overall) / (counts + m).clamp(min=1e-300), overall)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
-import numpy as np
-
 from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.choices import Choice
@@ -26,7 +24,8 @@ from neuclust.recommender.reader import accept_choice, make_reader
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
 from neuclust.recommender.saving.loading import load_recommender
 from neuclust.recommender.saving.saving import fitted_transformers, save_recommender
-from neuclust.recommender.schema import Schema, check_names
+from neuclust.recommender.schema import Matrix, Schema, check_names, sampled
+from neuclust.recommender.tables.tables import Table
 from neuclust.recommender.tables.values import Id, Value
 from neuclust.recommender.warming import warm_up as warm_up_recommender
 
@@ -97,7 +96,7 @@ class Recommender:
             return []
         schema, learner, stock = self.schema, self.learner, self.stock
         if schema is None and len(stock.catalogue):
-            schema, learner, stock = self._frozen(requests[0].row)
+            schema, learner, stock = self._frozen(_first_values(requests))
         if schema is None or learner is None:  # no items yet: nothing to learn the schema from
             return [
                 (*self.ids.next(request), nothing_chosen(found))
@@ -205,11 +204,26 @@ class Recommender:
     def _frozen(self, row: Mapping[str, Value]) -> tuple[Schema, Learner, Stock]:
         """The schema fixed by the tables and the columns of the first request, the policy for it, the stock encoded."""
         schema = self._fitted(row)
-        users = schema.user.encode(self.stock.user_table())
-        if not len(users):
-            users = schema.user.encode_row(row)[0][None]
         stock = self.stock.copy()
         stock.encode(schema)
-        rows = users[np.linspace(0, len(users) - 1, min(len(users), 512)).astype(np.int64)]
-        learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, rows)
+        users = _sampled_users(schema, self.stock.user_table(), row)
+        learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, users)
         return schema, learner, stock
+
+
+def _first_values(requests: Sequence[Request]) -> dict[str, Value]:
+    """The first value of each column that requests bring."""
+    found: dict[str, Value] = {}
+    for request in requests:
+        found |= {name: value for name, value in request.row.items() if found.get(name) is None}
+    return found
+
+
+def _sampled_users(schema: Schema, users: Table, row: Mapping[str, Value]) -> Matrix:
+    """Encoded users with the context of a request, (m, d_u): what scales are settled by."""
+    asked, encoded = schema.user.encode_row(row)[0], schema.user.encode(sampled(users))
+    if not len(encoded):
+        return asked[None]
+    for name in schema.user.context & schema.user.slices.keys():
+        encoded[:, schema.user.slices[name]] = asked[schema.user.slices[name]]
+    return encoded
