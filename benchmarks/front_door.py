@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from benchmarks.handmade import HandMade  # noqa: E402
 from benchmarks.shop import ITEM_ID, SLATE_SIZE, USER_ID, Request, Shop, Whole  # noqa: E402
 from benchmarks.shops import SHOPS  # noqa: E402
 from benchmarks.tables import machine, markdown  # noqa: E402
+from neuclust import Category, Features, Recommender  # noqa: E402
 from neuclust.core import Feedback, Round  # noqa: E402
 from neuclust.files import write_text  # noqa: E402
 from neuclust.registry import build_policy  # noqa: E402
@@ -81,8 +81,7 @@ def by_hand(shop: Shop, policy: str, columns: HandMade) -> Play:
 def from_tables(shop: Shop, policy: str, side: str) -> Play:
     """A Recommender on the raw tables, told its clicks after every request."""
     place = {row[ITEM_ID]: number for number, row in enumerate(shop.items)}
-    package: Any = import_module("neuclust")
-    recommender = package.Recommender(
+    recommender = Recommender(
         shop.items, item_id=ITEM_ID, users=shop.users, user_id=USER_ID, slate_size=SLATE_SIZE, policy=policy,
         seed=shop.seed, features=declared(shop, side),
     )  # fmt: skip
@@ -97,25 +96,23 @@ def from_tables(shop: Shop, policy: str, side: str) -> Play:
     return play
 
 
-def declared(shop: Shop, side: str) -> Any:
+def declared(shop: Shop, side: str) -> Features | None:
     """What the recommender is told: bins (cut by scikit-learn) and levels of context, and unless they are inferred the
     crosses and matches with the width they need."""
     if side == "plain":
         return None
     from sklearn.preprocessing import KBinsDiscretizer
 
-    room = "neuclust.recommender"
-    columns: Any = import_module(f"{room}.columns")
     bins = {
         name: KBinsDiscretizer(count, encode="onehot-dense", strategy="quantile", subsample=None)
         for name, count in shop.bins.items()
     }
     told: dict[str, Any] = {"items": bins} if bins else {}
     if shop.context_levels:
-        told["context"] = {name: columns.Category(levels) for name, levels in shop.context_levels.items()}
+        told["context"] = {name: Category(levels) for name, levels in shop.context_levels.items()}
     if side == "stated":
         told |= {"cross": shop.cross, "match": shop.match, "width": shop.width}
-    return import_module(f"{room}.features").Features(**told)
+    return Features(**told)
 
 
 def played(job: Job) -> dict[str, Any]:

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import neuclust
 from benchmarks import front_door
-from benchmarks.front_door import Job, by_hand, declared, from_tables, main, played, rise, share, summary
+from benchmarks.front_door import Job, by_hand, from_tables, main, played, rise, share, summary
 from benchmarks.handmade import HandMade, Reals, encoded
 from benchmarks.shop import ELIGIBLE, ITEM_ID, ITEMS, SLATE_SIZE, USER_ID, USERS, Request, Shop
 from benchmarks.shops import DAYPARTS, DEVICES, RATES, SHOPS
@@ -221,8 +220,8 @@ stands: list[Stand] = []
 @pytest.fixture
 def stand(monkeypatch: pytest.MonkeyPatch) -> None:
     stands.clear()
-    modules = SimpleNamespace(Recommender=Stand, Features=dict, Category=tuple)
-    monkeypatch.setattr(front_door, "import_module", lambda name: modules)
+    for name, kind in (("Recommender", Stand), ("Features", dict), ("Category", tuple)):
+        monkeypatch.setattr(front_door, name, kind)
 
 
 @pytest.mark.usefixtures("stand")
@@ -248,6 +247,7 @@ def test_the_recommender_gets_raw_tables_and_its_own_clicks(shops: dict[str, Sho
 
 @pytest.mark.usefixtures("stand")
 def test_crosses_are_stated_or_inferred_and_bins_kept(shops: dict[str, Shop]) -> None:
+    declared: Any = front_door.declared
     assert declared(shops["linear"], "stated") == {"cross": [("segment", "category")], "match": [], "width": 128}
     assert declared(shops["linear"], "inferred") == {}
     assert declared(shops["context"], "inferred") == {"context": {"daypart": DAYPARTS, "device": DEVICES}}
@@ -260,7 +260,6 @@ def test_crosses_are_stated_or_inferred_and_bins_kept(shops: dict[str, Shop]) ->
     assert np.array_equal(*both)  # scikit-learn cuts as the expert does
 
 
-@pytest.mark.skipif(not hasattr(neuclust, "Recommender"), reason="this tree has no recommender yet")
 @pytest.mark.parametrize(("shop", "side"), [("linear", "stated"), ("nonlinear", "stated"), ("context", "inferred")])
 def test_the_recommender_plays_on_raw_tables(shop: str, side: str) -> None:
     run = played(Job(shop, "linucb", side, 0, 20))

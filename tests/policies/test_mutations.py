@@ -29,6 +29,7 @@ import test_neuclust
 import test_neural_linear
 import test_neural_linucb
 import test_neural_mab
+import test_popular
 import test_reference_policies
 import torch
 from small_problems import small_environment
@@ -38,7 +39,7 @@ from neuclust.kernels.ranking import top
 from neuclust.models.arm_model import ArmModel
 from neuclust.models.armwise import ArmwiseRidge
 from neuclust.models.confidence import DiagonalConfidence
-from neuclust.models.mean_rewards import ContextTree
+from neuclust.models.mean_rewards import ContextTree, KeyedMeans
 from neuclust.models.tracker import ProfileTracker
 from neuclust.policies import across, combinatorial_neural, neuclust, neural_mab, reference, tabular
 from neuclust.policies.auto.ensemble import Ensemble
@@ -257,6 +258,11 @@ CASES: dict[str, Case] = {
         lambda: test_counts.test_selection_equals_a_dictionary_of_rewards(None),
         "the bonus loses log t",
         changed(tabular, "math", types.SimpleNamespace(log=lambda t: 1.0)),
+    ),
+    "popular": Case(
+        test_popular.test_scores_are_smoothed_mean_rewards,
+        "arms are not drawn towards the mean reward of all plays",
+        changed(KeyedMeans, "totals", lambda self: (0.0, 0.0)),
     ),
     "uniform": Case(
         test_reference_policies.test_every_arm_and_every_slot_is_equally_likely,

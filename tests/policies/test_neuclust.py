@@ -483,9 +483,10 @@ def test_a_catalogue_is_read_and_checked_as_rounds_are() -> None:
     bad = profiles.copy()
     bad[3, 1] = np.nan
     for wrong, said in (
-        ((ids, profiles[:, 1:]), "expected N ids and a matrix"),
+        ((ids, profiles[:, 1:]), "expected profiles of as many columns"),
+        ((ids, profiles[1:]), "expected N ids and a matrix"),
         ((ids, bad), "expected finite numbers"),
         (([0, *ids[:-1]], profiles), "expected every arm once"),
     ):
         with pytest.raises(DataError, match=said):
-            with_catalogue(*wrong)
+            with_catalogue(*wrong).select(round)

@@ -188,7 +188,7 @@ def test_what_no_cell_may_hold_is_named_by_column_and_row(bad: Any, said: str) -
         ({"a": 1}, "list of values for every column"),
         ({"a": "text"}, "list of values for every column"),
         ([{1: 2}], "as the name of a column, got 1"),
-        ([{10**5000: 2}], "as the name of a column, got a int"),
+        ([{10**5000: 2}], "as the name of a column, got a whole number"),
         ([{"": 2}], "as the name of a column, got ''"),
         ([{"x" * 1001: 2}], "1 to 1000 characters"),
         ([{"\udfff": 2}], "UTF-8"),

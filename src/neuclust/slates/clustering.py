@@ -107,6 +107,9 @@ class ClusterMap:
         """Arm ids, ascending, and their clusters; those of the same tensor again are not computed twice."""
         whole = self.catalogue is not None and not refit
         ids, profiles = self.catalogue if whole and self.catalogue else (round.arm_ids, round.profiles)
+        if profiles.shape[1] != round.profiles.shape[1]:
+            got = f"{profiles.shape[1]} and {round.profiles.shape[1]}"
+            raise DataError(f"catalogue: expected profiles of as many columns as the rounds have, got {got}")
         fitted = self._fitted  # read once: another thread may look at other profiles
         if fitted is None or fitted[0] is not profiles:
             config, start = self._chosen(profiles)
