@@ -152,7 +152,7 @@ def test_memory_is_flat_over_a_hundred_thousand_requests(tmp_path: Path, report_
     finally:
         tracemalloc.stop()
     check(life, early, late, 100_000)
-    assert late.resident < early.resident + 10_000_000
+    assert late.resident < 1.05 * early.resident  # pages the allocator keeps
     report_counts(
         "recommender, 100,000 requests with late clicks",
         KB_held_after_10000=early.held // 1000, KB_held_at_the_end=late.held // 1000,

@@ -14,6 +14,7 @@ from neuclust.recommender.tables.features import Features
 from neuclust.slates.propensities import Exploration
 
 MOST_SLOTS = 1_000
+MOST_VALUES = 10_000_000  # of items of closed decisions that are remembered unless more is asked for: 170 megabytes
 
 
 class RecommenderOptions(TypedDict, total=False):
@@ -65,7 +66,8 @@ def read_settings(item_id: object, user_id: object, slate_size: object, options:
         wanted = f"expected a whole number from 1 to {MOST_SLOTS:,}"
         raise ConfigError(f"{wanted}, got {brief(slate_size)}", field="slate_size")
     low, high = _range(options.get("reward_range", (0.0, 1.0)))
-    kept = {name: options[name] for name in _FEEDBACK if name in options}
+    remember = min(FeedbackConfig().remember, MOST_VALUES // slate_size)  # fewer of very long slates
+    kept = {"remember": remember} | {name: options[name] for name in _FEEDBACK if name in options}
     return Settings(
         item_id=item_id, user_id=user_id, slate_size=slate_size, policy=_policy(options), features=_features(options),
         feedback=FeedbackConfig(**kept, low=low, high=high), reward=slate_value(options.get("reward", "sum")),
