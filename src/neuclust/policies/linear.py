@@ -23,7 +23,14 @@ from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded, f
 from neuclust.models.state import Shape, load_saved_state, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, readable, revised, settle_encoder
+from neuclust.policies.wiring import (
+    check_update,
+    optimistic_scores,
+    optimistic_slate,
+    readable,
+    revised,
+    settle_encoder,
+)
 from neuclust.randomness import stream
 from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import tie_rank, top_slate
@@ -65,18 +72,9 @@ class SharedLinUCB:
         self.moment = torch.zeros(size, dtype=torch.float64)  # b
         self.updates = 0
 
-    @keeps_rules
-    def select(self, round: Round) -> Slate:
-        means, bonuses = self._beliefs(readable(self, round))
-        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
-        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+    select, scores = optimistic_slate, optimistic_scores
 
-    def scores(self, round: Round) -> Tensor:
-        """u of every arm, (n,)."""
-        means, bonuses = self._beliefs(readable(self, round))
-        return means + bonuses
-
-    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+    def beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """θ̂ᵀx and α √(xᵀ V⁻¹ x) of every arm, (n,) each."""
         x, columns, group = distinct(self.encoder, round)
         x, columns = self._with_constant(x, columns)
@@ -250,16 +248,7 @@ class ArmwiseLinUCB:
         self.own = ArmwiseRidge(self.encoder.dim)
         self.shared = torch.eye(self.encoder.dim, dtype=torch.float64)  # A_0
 
-    @keeps_rules
-    def select(self, round: Round) -> Slate:
-        means, bonuses = self._beliefs(readable(self, round))
-        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
-        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
-
-    def scores(self, round: Round) -> Tensor:
-        """u of every arm, (n,)."""
-        means, bonuses = self._beliefs(readable(self, round))
-        return means + bonuses
+    select, scores = optimistic_slate, optimistic_scores
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
@@ -274,7 +263,7 @@ class ArmwiseLinUCB:
         self.watch.see(feedback.arm_rewards)
         self.watch.speak()
 
-    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+    def beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """Mean and α√s of every offered arm, (n,) each: as if never played, then those that were."""
         x, columns, group = distinct(self.encoder, round)
         x = self._divided(x)

@@ -17,10 +17,18 @@ from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainCon
 from neuclust.models.history import History
 from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, readable, settle_net
+from neuclust.policies.wiring import (
+    check_update,
+    failed_net_trainings,
+    load_net_state,
+    optimistic_scores,
+    optimistic_slate,
+    readable,
+    settle_net,
+)
 from neuclust.randomness import stream
 from neuclust.slates.rules import keeps_rules
-from neuclust.slates.ties import ones, tie_rank, top_slate
+from neuclust.slates.ties import ones, tie_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +144,9 @@ class NeuralLinUCB:
         self.ridge = BayesLinear(prior, noise_variance=1.0)  # precision A, moment b, mean θ̂
         self.updates = 0
 
-    @keeps_rules
-    def select(self, round: Round) -> Slate:
-        means, bonuses = self._beliefs(readable(self, round))
-        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
-        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+    select, scores = optimistic_slate, optimistic_scores
 
-    def scores(self, round: Round) -> Tensor:
-        """θ̂ᵀφ + α√(φᵀA⁻¹φ) of every arm, (n,)."""
-        means, bonuses = self._beliefs(readable(self, round))
-        return means + bonuses
-
-    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+    def beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """Mean and bonus of every arm, (n,) each."""
         x, columns, group = self.net.inputs.distinct(round)
         features = self.net.features(x, columns)

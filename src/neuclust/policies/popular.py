@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.core import Feedback, Round, Slate, check_round
+from neuclust.core import Round, Slate, check_round
 from neuclust.models.mean_rewards import KeyedMeans
 from neuclust.models.state import load_saved_state, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, revised
+from neuclust.policies.wiring import learn_counts, revise_counts
 from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import tie_rank, top_slate
 
@@ -52,14 +52,4 @@ class Popular:
         overall = (total + 1) / (plays + 2)
         return torch.where(counts + m > 0, (counts * means + m * overall) / (counts + m).clamp(min=1e-300), overall)
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_update(self, round, slate, feedback)
-        self.arms.observe(round.arm_ids[slate.positions], feedback.arm_rewards)
-
-    def revise(self, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
-        """Rewards already learned turn out to be others."""
-        change = revised(self, round, slate, before, after)
-        self.arms.correct(round.arm_ids[slate.positions], change.difference)
-        self.arms.observe(round.arm_ids[slate.positions], change.new)
-
-    state_dict, load_state_dict = saved_state, load_saved_state
+    update, revise, state_dict, load_state_dict = learn_counts, revise_counts, saved_state, load_saved_state

@@ -18,7 +18,15 @@ from neuclust.models.encoder import Encoder, EncoderConfig, encoded
 from neuclust.models.mean_rewards import ContextTree, KeyedMeans
 from neuclust.models.state import load_saved_state, saved_state
 from neuclust.persistence import save_policy
-from neuclust.policies.wiring import check_update, readable, revised, settle_encoder
+from neuclust.policies.wiring import (
+    check_update,
+    learn_counts,
+    optimistic_scores,
+    optimistic_slate,
+    readable,
+    revise_counts,
+    settle_encoder,
+)
 from neuclust.randomness import stream
 from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import ones, tie_rank, top_slate
@@ -44,34 +52,15 @@ class CountUCB:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.arms = KeyedMeans()
 
-    @keeps_rules
-    def select(self, round: Round) -> Slate:
-        means, bonuses = self._beliefs(readable(self, round))
-        rank, certain = tie_rank(round, self.config.tie, self.seed), self.config.tie == "id"
-        return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+    select, scores = optimistic_slate, optimistic_scores
 
-    def scores(self, round: Round) -> Tensor:
-        """μ̂ + bonus of every arm, (n,)."""
-        means, bonuses = self._beliefs(readable(self, round))
-        return means + bonuses
-
-    def _beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+    def beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """Mean and bonus of every arm, (n,) each."""
         counts, means = self.arms.of(round.arm_ids)
         bonuses = torch.sqrt(self.config.bonus * math.log(round.t) / counts.clamp(min=1))
         return means, torch.where(counts > 0, bonuses, torch.inf)
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
-        check_update(self, round, slate, feedback)
-        self.arms.observe(round.arm_ids[slate.positions], feedback.arm_rewards)
-
-    def revise(self, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
-        """Rewards already learned turn out to be others."""
-        change = revised(self, round, slate, before, after)
-        self.arms.correct(round.arm_ids[slate.positions], change.difference)
-        self.arms.observe(round.arm_ids[slate.positions], change.new)
-
-    state_dict, load_state_dict = saved_state, load_saved_state
+    update, revise, state_dict, load_state_dict = learn_counts, revise_counts, saved_state, load_saved_state
 
 
 @dataclass(frozen=True, slots=True)

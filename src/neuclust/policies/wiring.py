@@ -10,7 +10,10 @@ from neuclust.core import Feedback, Round, Slate, check_feedback, check_round
 from neuclust.models.arm_model import ArmModel, arm_shapes
 from neuclust.models.encoder import Encoder
 from neuclust.models.feature_net import FeatureNet
+from neuclust.models.mean_rewards import KeyedMeans
 from neuclust.models.state import Shape, load_saved_state
+from neuclust.slates.rules import keeps_rules
+from neuclust.slates.ties import tie_rank, top_slate
 
 
 class Sized(Protocol):
@@ -47,6 +50,49 @@ def revised(policy: Sized, round: Round, slate: Slate, before: Feedback, after: 
     known, seen = ~torch.isnan(before.arm_rewards), ~torch.isnan(after.arm_rewards)
     difference = torch.where(known & seen, after.arm_rewards - before.arm_rewards, 0.0)
     return Change(difference, torch.where(known, torch.nan, after.arm_rewards))
+
+
+class Counts(Sized, Protocol):
+    """A policy of mean rewards per arm."""
+
+    arms: KeyedMeans
+
+
+def learn_counts(policy: Counts, round: Round, slate: Slate, feedback: Feedback) -> None:
+    """One play more of every arm whose reward was seen."""
+    check_update(policy, round, slate, feedback)
+    policy.arms.observe(round.arm_ids[slate.positions], feedback.arm_rewards)
+
+
+def revise_counts(policy: Counts, round: Round, slate: Slate, before: Feedback, after: Feedback) -> None:
+    """Rewards already learned turn out to be others."""
+    change = revised(policy, round, slate, before, after)
+    policy.arms.correct(round.arm_ids[slate.positions], change.difference)
+    policy.arms.observe(round.arm_ids[slate.positions], change.new)
+
+
+class Optimistic(Sized, Protocol):
+    """A policy that plays the top k by mean + bonus; `config.tie` says how ties break."""
+
+    config: Any
+    seed: int
+
+    def beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
+        """Mean and bonus of every arm, (n,) each."""
+
+
+@keeps_rules
+def optimistic_slate(policy: Optimistic, round: Round) -> Slate:
+    """The k arms of the largest mean + bonus."""
+    means, bonuses = policy.beliefs(readable(policy, round))
+    rank, certain = tie_rank(round, policy.config.tie, policy.seed), policy.config.tie == "id"
+    return top_slate(means, bonuses, rank, round.slate_size, certain=certain)
+
+
+def optimistic_scores(policy: Optimistic, round: Round) -> Tensor:
+    """Mean + bonus of every arm, (n,)."""
+    means, bonuses = policy.beliefs(readable(policy, round))
+    return means + bonuses
 
 
 def load_net_state(policy: Any, state: Mapping[str, Tensor]) -> None:
