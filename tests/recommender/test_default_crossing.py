@@ -177,5 +177,3 @@ def test_tables_of_a_shop_meet() -> None:
     assert features.shape == (40, design.width)
     at = design.labels.index("segment=gold x kind=shoe")
     assert features[:, at].tolist() == [FACTOR * (kind == "shoe") for kind in kinds]
-    user_side.observe({"device": "tablet"})
-    assert "device=tablet x price" in design.relabelled(item_side, user_side).labels

@@ -176,40 +176,6 @@ def test_many_requests_in_one_pass_equal_single_ones(monkeypatch: pytest.MonkeyP
         assert design.rows_many(x[:0], u, owner[:0]).shape == (0, design.width)
 
 
-def test_labels_follow_columns_whose_levels_came_later() -> None:
-    user = Side({"hour": 3}, {"hour": ("day",)})
-    design = fit(Spec([("hour", "kind", "price")]), user=user)
-    later = Side({"hour": 3}, {"hour": ("day", "night")})
-    again = design.relabelled(ITEMS, later)
-    assert again.labels == fit(Spec([("hour", "kind", "price")]), user=later).labels
-    assert again.labels != design.labels
-    x, u = rows(ITEMS, 3), rows(user, 1)[0]
-    assert (again.rows(x, u) == design.rows(x, u)).all()
-
-
-@pytest.mark.parametrize("spec", [Spec(), Spec(width=24), Spec(width=10), Spec([("kind", "segment", "price")])])
-def test_scores_are_attributed_to_columns_and_their_products(spec: Spec) -> None:
-    design = fit(spec)
-    weights = np.random.default_rng(3).normal(size=design.width)
-    x, u = rows(ITEMS, 1, 4)[0], rows(USER, 1, 5)[0]
-    parts = design.attribution(weights, x, u)
-    assert sum(parts.values()) == pytest.approx(float(design.rows(x[None], u)[0] @ weights))
-    assert not any("projection" in label for label in parts)
-    assert {label for name in parts for label in name.split(" x ")} <= {"constant", *ITEMS.labels, *USER.labels}
-
-
-def test_the_attribution_of_plain_columns_is_weight_times_value() -> None:
-    design = fit(Spec([("age", "price")]))
-    x, u = np.arange(1.0, 9.0), np.array([0, 1.0, 3.0, 0, 0, 0])
-    weights = np.arange(1.0, design.width + 1)
-    parts = design.attribution(weights, x, u)
-    assert parts["constant"] == 1
-    assert parts["price"] == 2
-    assert parts["age"] == 3 * (1 + design.labels.index("age"))
-    assert parts["age x price"] == 3 * design.width
-    assert "segment=gold" not in parts
-
-
 def test_rows_of_another_schema_are_refused() -> None:
     design = fit(Spec())
     with pytest.raises(DataError, match=r"expected shape \(n, 8\)"):

@@ -16,6 +16,7 @@ from neuclust.errors import ConfigError, DataError, StateError
 from neuclust.recommender.encoders.feature_table import FeatureRow, FeatureTable
 from neuclust.recommender.encoders.side import Side, fit_side, with_context
 from neuclust.recommender.encoders.transformers import TransformerEncoder
+from neuclust.recommender.schema import check_names
 from neuclust.recommender.tables.columns import Boolean, Category, Ignore, Kind, Number, Tags, Transformer, Vector
 from neuclust.recommender.tables.features import Features
 from neuclust.recommender.tables.tables import Table, read_table
@@ -85,46 +86,6 @@ def test_features_that_cannot_work_are_refused(entries: dict[str, Any], said: st
     with pytest.raises(ConfigError) as caught:
         made(**entries)
     assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "features",
-    [
-        Features(),
-        Features({"price": "number"}, items={"brand": "category"}, users={"age": "number"}),
-        Features(cross=[("segment", "price"), ("context.hour", "items.price"), ("brand", "price")]),
-        Features(context={"hour": "number"}, cross=[("hour", "brand", "segment")], columns={"hour": "number"}),
-        Features(match=[("tastes", "tags"), ("users.brand", "items.brand"), ("context.brand", "items.brand")]),
-        Features(context={"age": "number"}, cross=[("age", "price")]),
-        Features(cross=[], match=[]),
-    ],
-)
-def test_names_that_are_there_are_accepted(features: Features) -> None:
-    features.check(["price", "brand", "tags"], ["segment", "age", "tastes", "brand" if features.match else "country"])
-
-
-@pytest.mark.parametrize(
-    ("features", "said"),
-    [
-        (Features({"prise": "number"}), "columns: no table has 'prise'; did you mean price?"),
-        (Features(items={"age": "number"}), "items: there is no column 'age'"),
-        (Features(users={"ages": "number"}), "users: there is no column 'ages'; did you mean age?"),
-        (Features(cross=[("segmnt", "price")]), "cross: no table has 'segmnt'; did you mean segment?"),
-        (Features(cross=[("hour", "price")]), "'context.hour'"),
-        (Features(cross=[("items.segment", "price")]), "cross: no table has 'items.segment'"),
-        (Features(cross=[("brand", "price")]), "write items.brand or users.brand"),
-        (Features(match=[("price", "segment")]), "a user column and an item column"),
-        (Features(match=[("segment", "age")]), "a user column and an item column"),
-    ],
-)
-def test_names_that_are_not_there_are_refused_with_the_closest(features: Features, said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        features.check(["price", "brand"], ["segment", "age", "brand"])
-    assert said in str(caught.value)
-
-
-def test_a_name_with_a_dot_is_a_name_first() -> None:
-    Features(cross=[("items.price", "age")]).check(["items.price"], ["age"])
 
 
 def test_features_are_saved_as_json() -> None:
@@ -330,3 +291,21 @@ def test_names_from_data_break_neither_the_text_nor_the_page() -> None:
     assert "<b>" not in page
     assert "<i>" not in page
     assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        (Features({"prise": "number"}), "columns: no table has 'prise'; did you mean price?"),
+        (Features(items={"age": "number"}), "items: there is no column 'age'"),
+        (Features(users={"ages": "number"}), "users: there is no column 'ages'; did you mean age?"),
+        (Features(cross=[("segmnt", "price")]), "cross: no table has 'segmnt'; did you mean segment?"),
+        (Features(match=[("segment", "items.prce")]), "match: no table has 'items.prce'; did you mean price?"),
+    ],
+)
+def test_misspelt_columns_are_refused_with_the_closest(features: Features, said: str) -> None:
+    items, users = read_table([{"price": 1.0}], "items"), read_table([{"segment": "a", "age": 3}], "users")
+    with pytest.raises(ConfigError) as caught:
+        check_names(features, items, users)
+    assert said in str(caught.value)
+    check_names(Features({"hour": "number"}, cross=[("hour", "price"), ("context.device", "price")]), items, users)

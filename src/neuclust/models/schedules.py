@@ -4,10 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-import torch
-from torch import Tensor
-
 from neuclust.configuration import BELOW_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.errors import ConfigError
 
@@ -83,10 +79,3 @@ def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
     statistical = first * _radius(config, progress.logdet + second, ridge)
     optimisation = math.pow(1 - shrink, progress.steps / 2) * math.sqrt(n / ridge) + third
     return statistical + (ridge + config.c_1 * n * progress.depth) * optimisation
-
-
-def epsilon_greedy(greedy: Tensor, n: int, epsilon: float, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-    """K of n arms at random with probability ε, else the greedy slate; positions and propensities of slots, (K,)."""
-    explores = rng.random() < epsilon
-    positions = torch.from_numpy(rng.choice(n, size=len(greedy), replace=False)) if explores else greedy
-    return positions, epsilon / n + (1 - epsilon) * (positions == greedy).to(torch.float64)

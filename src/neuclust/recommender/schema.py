@@ -78,17 +78,18 @@ def sampled(table: Table) -> Table:
 
 
 def check_names(features: Features, items: Table, users: Table) -> None:
-    """Refuse declared columns that no table has, and crossed ones that are close to a column and so probably misspelt.
+    """Refuse columns of a table that does not have them, and other names that are close to a column: probably misspelt.
 
-    Other crossed names may be request context, which is known with the first request.
+    Further names may be request context, which is known with the first request.
     """
     known = {*items.columns, *users.columns, *(features.context or {})}
     for part, table in (("items", items), ("users", users)):
         for name in getattr(features, part) or {}:
             if name not in table.columns:
                 raise ConfigError(f"there is no column {name!r:.100}{_meant(name, table.columns)}", field=part)
-    for field in ("cross", "match"):
-        for names in getattr(features, field) or ():
+    for field in ("columns", "cross", "match"):
+        given = getattr(features, field) or ()
+        for names in ([name] for name in given) if field == "columns" else given:
             for name in names:
                 column = name.removeprefix("items.").removeprefix("users.").removeprefix("context.")
                 if column not in known and name not in known and _meant(column, known):

@@ -1,7 +1,7 @@
 """Functions of one side's encoded row: the constant, the entries, their projections and products of entries."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -73,27 +73,6 @@ class Basis:
                 product *= out.take(factor, axis=1)
             out[:, 1 + d + p :] = product
         return out
-
-    def parts(self, row: Matrix) -> Matrix:
-        """Each function of one row (d,) as a sum over [1, entries, products]: (size, size without directions).
-
-        A direction is the sum of (r_a − centre_a) P_ak over entries a; every other function is itself.
-        """
-        d, p = self.projection.shape
-        kept = [*range(1 + d), *range(1 + d + p, self.size)]
-        out = np.diag(self.read(row[None])[0])[:, kept]
-        out[1 + d : 1 + d + p, 1 : 1 + d] = ((row - self.centre)[:, None] * self.projection).T
-        return out
-
-    @property
-    def part_labels(self) -> tuple[str, ...]:
-        """Labels of what `parts` sums over."""
-        d, p = self.projection.shape
-        return self.labels[: 1 + d] + self.labels[1 + d + p :]
-
-    def relabelled(self, columns: Columns, side: str) -> Self:
-        """With the labels that columns have now."""
-        return replace(self, labels=basis_labels(columns.labels, self.projection.shape[1], self.products, side))
 
     def to_json(self) -> dict[str, Any]:
         return {"labels": list(self.labels)}

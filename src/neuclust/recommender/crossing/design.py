@@ -1,7 +1,7 @@
 """The feature rows that models read: a constant, item and user columns, and how the two meet."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -110,26 +110,6 @@ class Design:
         factors: Matrix = self.user.read(user_rows).take(self.pairs[1], axis=1)
         factors *= self.factors
         return factors
-
-    def attribution(self, weights: Matrix, item_row: Matrix, user_row: Matrix) -> dict[str, float]:
-        """The score Σ_c w_c z_c of one item (d_i,) and user (d_u,) in parts that columns and their products add to it.
-
-        Projections are resolved into the columns they are made of; the parts sum to the score, those of 0 are left out.
-        """
-        items, user = self.items.parts(item_row), self.user.parts(user_row)
-        found = items[self.pairs[0]].T @ ((weights * self.factors)[:, None] * user[self.pairs[1]])
-        names = _sided(self.items.part_labels, self.user.part_labels)
-        parts: dict[str, float] = {}
-        for i, j in np.argwhere(found).tolist():
-            label = _label(names[0][i], names[1][j], i, j)  # long levels are cut: two may have one label
-            parts[label] = parts.get(label, 0.0) + float(found[i, j])
-        return parts
-
-    def relabelled(self, items: Columns, user: Columns) -> Self:
-        """With the labels that columns have now: a free level gets its label when a request brings the level."""
-        item_basis, user_basis = self.items.relabelled(items, "items"), self.user.relabelled(user, "user")
-        labels = _labels(item_basis, user_basis, self.pairs)
-        return replace(self, items=item_basis, user=user_basis, labels=labels)
 
     def describe(self) -> list[str]:
         """Lines on how user and item columns meet, for the table of features."""

@@ -15,7 +15,6 @@ from neuclust.recommender.tables.columns import (
     kind_of,
     kind_to_json,
 )
-from neuclust.recommender.tables.tables import closest
 from neuclust.recommender.tables.values import LONGEST_ID
 
 WIDTH, LEAST_WIDE, MOST_WIDE = 128, 2, 100_000
@@ -68,24 +67,6 @@ class Features:
         shared: dict[str, Kind] = {name: kind for name, kind in dict(self.columns or {}).items() if name in here}
         own: dict[str, Kind] = getattr(self, table)
         return shared | own
-
-    def check(self, items: Iterable[str], users: Iterable[str]) -> None:
-        """Refuse names that no table has; of context, the declared names are known, and "context." allows any."""
-        known = {"items": set(items), "users": set(users), "context": set(self.context or {})}
-        for part in ("items", "users"):
-            for name in getattr(self, part):
-                if name not in known[part]:
-                    raise ConfigError(f"there is no column {name!r:.100}; {closest(name, known[part])}", field=part)
-        everywhere = dict.fromkeys(name for names in known.values() for name in sorted(names))
-        for name in self.columns or {}:
-            if name not in everywhere:
-                advice = "; declare request context under context="
-                raise ConfigError(f"no table has {name!r:.100}; {closest(name, everywhere)}{advice}", field="columns")
-        for field in ("cross", "match"):
-            for names in getattr(self, field) or ():
-                _check_references(names, known, field)
-        for pair in self.match or ():
-            _check_sides(pair, known)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON; of transformers the names of their classes."""
@@ -143,34 +124,6 @@ def _tuples(crosses: Any, field: str) -> tuple[tuple[str, ...], ...] | None:
         if one or len(names) < 2 or (field == "match" and len(names) > 2) or len(set(names)) < len(names):
             raise ConfigError(f"expected {wanted}, got {brief(names)}; write [('segment', 'price')]", field=field)
     return tuple(tuple(names) for names in crosses)
-
-
-def _tables_of(reference: str, known: Mapping[str, set[str]]) -> dict[str, str]:
-    """The tables a reference may mean and the column there: by its whole name first, then behind `items.` and so on."""
-    found = {table: reference for table in TABLES if reference in known[table]}
-    prefix, _, rest = reference.partition(".")
-    if not found and prefix in TABLES and rest and (prefix == "context" or rest in known[prefix]):
-        return {prefix: rest}
-    return found
-
-
-def _check_references(names: Sequence[str], known: Mapping[str, set[str]], field: str) -> None:
-    for name in names:
-        found = _tables_of(name, known)
-        if not found:
-            everything = [column for table in TABLES for column in sorted(known[table])]
-            advice = f"request context is written 'context.{name:.50}' or declared under context="
-            raise ConfigError(f"no table has {name!r:.100}; {closest(name, everything)}; {advice}", field=field)
-        if "items" in found and len(found) > 1:
-            both = " or ".join(f"{table}.{name:.50}" for table in found)
-            raise ConfigError(f"expected a column of one table, got {brief(name)}; write {both}", field=field)
-
-
-def _check_sides(pair: Sequence[str], known: Mapping[str, set[str]]) -> None:
-    user, item = (_tables_of(name, known) for name in pair)
-    if "items" in user or "items" not in item:
-        wanted = "expected pairs of a user column and an item column, in this order"
-        raise ConfigError(f"{wanted}, got {tuple(pair)!r:.200}", field="match")
 
 
 def _saved_kinds(saved: Mapping[str, Any], transformers: Mapping[str, Any]) -> dict[str, Kind]:
