@@ -75,10 +75,11 @@ class SufficientStatistics:
 
 
 class BayesLinear:
-    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over."""
+    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over. The first weight,
+    that of a constant column, has the prior mean `level`, all others 0."""
 
-    def __init__(self, prior: Tensor, noise_variance: float) -> None:
-        self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
+    def __init__(self, prior: Tensor, noise_variance: float, level: float = 0.0) -> None:
+        self.prior, self.noise_variance, self.level = prior.to(torch.float64), noise_variance, level
         self.data = SufficientStatistics.none(len(prior))
         self._solved: tuple[Tensor, Tensor] | None = None
 
@@ -91,9 +92,9 @@ class BayesLinear:
         energy = Σr²."""
         self._accept(SufficientStatistics.none(len(self.prior)).plus(features, sums, counts, energy))
 
-    def reweight(self, prior: Tensor, noise_variance: float) -> None:
-        """Other variances for the same data: s (p,) and σ²."""
-        self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
+    def reweight(self, prior: Tensor, noise_variance: float, level: float = 0.0) -> None:
+        """Another prior for the same data: s (p,), σ² and the prior mean of the first weight."""
+        self.prior, self.noise_variance, self.level = prior.to(torch.float64), noise_variance, level
         self._solved = None
 
     def _accept(self, data: SufficientStatistics) -> None:
@@ -105,7 +106,9 @@ class BayesLinear:
         """L with Λ = LLᵀ, and m; computed on the first read after a change."""
         if self._solved is None:
             factor = definite_cholesky(self.data.precision(self.prior, self.noise_variance))
-            mean = torch.cholesky_solve(self.data.moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
+            moment = self.data.moment - self.level * self.data.gram[:, 0] if self.level else self.data.moment
+            mean = torch.cholesky_solve(moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
+            mean[0] += self.level
             self._solved = factor, mean
         return self._solved
 
@@ -141,7 +144,11 @@ class BayesLinear:
     def log_evidence(self) -> float:
         """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
         factor, mean = self._solve()
-        fit = self.data.energy / self.noise_variance - float(mean @ self.data.moment) / self.noise_variance
+        shift, data = mean.clone(), self.data
+        shift[0] -= self.level
+        moment = data.moment - self.level * data.gram[:, 0]
+        energy = data.energy - self.level * float(2 * data.moment[0] - self.level * data.gram[0, 0])
+        fit = (energy - float(shift @ moment)) / self.noise_variance
         shrink = 2 * float(torch.log(torch.diagonal(factor)).sum()) + float(torch.log(self.prior).sum())
         return -0.5 * (self.data.count * math.log(2 * math.pi * self.noise_variance) + fit + shrink)
 
@@ -151,6 +158,7 @@ class BayesLinear:
             "moment": self.data.moment.clone(),
             "prior": self.prior.clone(),
             "noise": torch.tensor(self.noise_variance, dtype=torch.float64),
+            "level": torch.tensor(self.level, dtype=torch.float64),
             "energy": torch.tensor(self.data.energy, dtype=torch.float64),
             "count": torch.tensor(self.data.count),
         }
@@ -160,7 +168,7 @@ class BayesLinear:
         prior, noise = take(state, "prior", self.prior), take_number(state, "noise")
         expect(noise > 0 and bool((prior > 0).all()), "noise and prior above 0", "0 or less")
         self.data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
-        self.reweight(prior, noise)
+        self.reweight(prior, noise, take_number(state, "level"))
 
 
 class NetRegression:

@@ -13,7 +13,7 @@ AUTO = {
     # one linear model with scales from the data, where reward is known to rise with affinity
     "linear": AutoConfig(
         ensemble=EnsembleConfig(learners="linear", drift=DriftConfig(threshold=None)),
-        exploring=ExplorationConfig(eps0=0.0),
+        exploring=ExplorationConfig(most=0.0),
     ),
     # three learners, the largest score after a penalty for evidence: the ensemble to beat
     "prototype": AutoConfig(
@@ -23,6 +23,6 @@ AUTO = {
         ),
         combine="max",
         optimistic_slots=0,
-        exploring=ExplorationConfig(eps0=0.0),
+        exploring=ExplorationConfig(most=0.0),
     ),
 }  # fmt: skip

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
+from scipy.special import expit, logit
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
@@ -15,10 +16,11 @@ from neuclust.policies.auto.learners import catalogue
 from neuclust.policies.auto.learners.catalogue import Learner, LearnersConfig
 from neuclust.policies.auto.plays import Plays
 
-CERTAIN = 0.03  # predictions are clipped to [0.03, 0.97] before they are scored
-OPTIMISTIC, RATE = 0.7, 0.2  # moving average of rewards: its optimistic initial value and its step size
+CERTAIN = 0.12  # predictions are at least so many units away from 0 and 1 when they are scored
+FORGETTING = 0.3  # times the unit: the share of what is known of rewards by score that a slate replaces
 MOST_PRIOR = 100.0  # nats; with many more the other learners' weights would underflow to 0 and stay there
-UNIFORM, PSEUDO_COUNT = 0.2, 1.0  # prior mean reward of arms drawn uniformly, and how many arms that counts for
+BY_SCORE, AT_RANDOM = 0.85, -0.7  # log-odds above the level that arms chosen by score, and drawn uniformly, start at
+PSEUDO_COUNT = 1.0  # arms that such a start counts for, divided by the unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,7 @@ class Ensemble:
         self.evidence = self._prior = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
         self._first_weights = torch.softmax(self.evidence, 0)  # v_0
         self.log_weights = torch.log_softmax(self.evidence, 0)  # log v, (M,)
-        self.mean_reward = OPTIMISTIC  # r̄: recent rewards of arms chosen by score
-        self._uniform_sum, self._uniform_count = UNIFORM * PSEUDO_COUNT, PSEUDO_COUNT  # rewards of arms drawn uniformly
+        self._chosen, self._uniform = (0.0, 0.0), (0.0, 0.0)  # Σr and number of arms by score (recent) and drawn uniformly
         self.change_test = ChangePointTest(config.drift)
         self._log_likelihoods = GrowingTable()  # of every slate under the weighted prediction
 
@@ -81,8 +82,17 @@ class Ensemble:
 
     @property
     def lift(self) -> float:
-        """r̄ minus the mean reward of arms drawn uniformly at random."""
-        return self.mean_reward - self._uniform_sum / self._uniform_count
+        """Log-odds of r̄ less those of the mean reward of arms drawn uniformly at random."""
+        return float(logit(self.mean_reward) - logit(self._mean(self._uniform, AT_RANDOM)))
+
+    @property
+    def mean_reward(self) -> float:
+        """r̄, the mean of recent rewards of arms chosen by score."""
+        return self._mean(self._chosen, BY_SCORE)
+
+    def _mean(self, seen: tuple[float, float], start: float) -> float:
+        prior, expected = PSEUDO_COUNT / self.plays.scale.unit, expit(logit(self.plays.scale.level) + start)
+        return float((seen[0] + prior * expected) / (seen[1] + prior))
 
     def recent_log_likelihood(self, slates: int) -> float:
         """Of the latest slates' rewards, each predicted one step ahead by the weighted ensemble."""
@@ -93,7 +103,8 @@ class Ensemble:
         `uniform` (k,) marks arms drawn uniformly at random."""
         features = self.blocks.read(z)
         chances = torch.stack([learner.means(features) for learner in self.learners.values()])
-        chances = chances.clamp(CERTAIN, 1 - CERTAIN)
+        certain = CERTAIN * self.plays.scale.unit
+        chances = chances.clamp(certain, 1 - certain)
         self.change_test.observe(chances[int(self.log_weights.argmax())], rewards)
         self._log_likelihoods.append(float(log_likelihood(torch.exp(self.log_weights) @ chances, rewards)))
         if self.plays.slates >= self.config.settling:
@@ -112,11 +123,9 @@ class Ensemble:
             self.log_weights = torch.log((1 - share) * torch.exp(self.log_weights) + share * self._first_weights)
 
     def _average(self, rewards: Tensor, uniform: Tensor) -> None:
-        chosen = rewards[~uniform]
-        self._uniform_sum += float(rewards[uniform].sum())
-        self._uniform_count += float(uniform.sum())
-        if len(chosen):
-            self.mean_reward += RATE * len(chosen) / len(rewards) * (float(chosen.mean()) - self.mean_reward)
+        chosen, kept = rewards[~uniform], 1 - FORGETTING * self.plays.scale.unit
+        self._uniform = self._uniform[0] + float(rewards[uniform].sum()), self._uniform[1] + float(uniform.sum())
+        self._chosen = kept * self._chosen[0] + float(chosen.sum()), kept * self._chosen[1] + len(chosen)
 
     @property
     def failures(self) -> int:
@@ -129,7 +138,7 @@ class Ensemble:
         return any(getattr(learner, "spread", 0.0) > 0 for learner in self.learners.values())
 
     def state_dict(self) -> dict[str, Tensor]:
-        numbers = [self.mean_reward, self._uniform_sum, self._uniform_count]
+        numbers = [*self._chosen, *self._uniform]
         state = {"evidence": self.evidence.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}
         state |= {"log_weights": self.log_weights.clone(), "foreseen": self._log_likelihoods.rows.clone()}
         for name, learner in self.learners.items():
@@ -139,8 +148,9 @@ class Ensemble:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.evidence = take(state, "evidence", self.evidence)
         self.log_weights = take(state, "log_weights", self.log_weights)
-        self.mean_reward, self._uniform_sum, self._uniform_count = take_numbers(state, "numbers", 3)
-        expect(self._uniform_count > 0, "a number of arms drawn uniformly above 0", self._uniform_count)
+        chosen, seen, uniform, drawn = take_numbers(state, "numbers", 4)
+        expect(0 <= chosen <= seen and 0 <= uniform <= drawn, "sums of rewards up to their numbers", (chosen, uniform))
+        self._chosen, self._uniform = (chosen, seen), (uniform, drawn)
         self._log_likelihoods.load(self._log_likelihoods.taken(state, "foreseen"))
         for name, learner in self.learners.items():
             learner.load_state_dict(under(f"learner.{catalogue.label(name)}", state))

@@ -1,37 +1,41 @@
 """Exploration within a slate: slots drawn at random (ε-greedy) and slots of the largest optimistic score."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels.ranking import top
 from neuclust.policies.auto.ensemble import Ensemble
 from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
 
-@dataclass(frozen=True, slots=True)
-@checked(eps0=(0, 1), rival=(0, 1), epsc=NON_NEGATIVE, power=NON_NEGATIVE, least_lift=POSITIVE)
-class ExplorationConfig:
-    """A slot explores with probability ε = min(eps0, epsc (1 − r̄)^power / (t · lift)); a share `rival` of these takes
-    the best arm of a learner drawn at random, the others any arm, uniformly. r̄ is a moving average of the rewards of
-    arms chosen by score, lift the difference to the mean reward of arms drawn uniformly (at least `least_lift`), t the
-    number of slates since the start or the last detected change. The cost is about epsc (1 − r̄)^power / t per slot."""
+LEAST_LIFT = 0.1
 
-    eps0: float = 0.8
-    epsc: float = 3.0
+
+@dataclass(frozen=True, slots=True)
+@checked(most=(0, 1), rival=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE)
+class ExplorationConfig:
+    """A slot explores with probability ε = min(most, budget (1 − r̄)^power / (t · lift)); a share `rival` of these takes
+    the best arm of a learner drawn at random, the others any arm, uniformly. r̄ is the mean of recent rewards of arms
+    chosen by score, 1 − r̄ what could still be gained, lift the log-odds of r̄ less those of arms drawn uniformly (at
+    least `LEAST_LIFT`), t the number of slates since the start or the last detected change."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
+
+    most: float = 0.8
+    budget: float = 4.0
     power: float = 4.0
-    least_lift: float = 0.01
     rival: float = 0.5
 
     def chance(self, mean_reward: float, lift: float, t: int) -> float:
         """ε for r̄ = `mean_reward` at slate t = 1, 2, …"""
-        cost = self.epsc * (1 - mean_reward) ** self.power / t
-        return float(min(self.eps0, cost / max(self.least_lift, lift)))
+        return float(min(self.most, self.budget * (1 - mean_reward) ** self.power / (t * max(lift, LEAST_LIFT))))
 
 
 @dataclass(slots=True)
@@ -111,6 +115,7 @@ def optimistic_arms(cache: ScoreCache, filled: Tensor, rank: Tensor, slots: int,
     """The `slots` arms outside `filled` of the largest max_m [min(1, score_m) − penalty · lost evidence_m], (slots,).
     A learner that scores arms higher than the leader does is never refuted unless they are played."""
     best = torch.full(cache.group.shape, -torch.inf, dtype=torch.float64)
+    penalty *= cache.ensemble.plays.scale.unit
     losses = dict(zip(cache.ensemble.learners, (penalty * cache.ensemble.lost_evidence).tolist(), strict=True))
     for name in sorted(losses, key=lambda name: losses[name]):
         if 1 - losses[name] < float(best.topk(slots).values[-1]):

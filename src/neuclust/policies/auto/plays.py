@@ -8,8 +8,21 @@ import torch
 from torch import Tensor
 
 from neuclust.models.history import GrowingTable, History, load_tables
-from neuclust.models.state import check_lengths, expect, nested, under
+from neuclust.models.state import check_lengths, expect, nested, take_numbers, under
 from neuclust.policies.auto.features import FeatureBlocks, Features
+
+
+@dataclass(frozen=True, slots=True)
+class RewardScale:
+    """The level p̄ of the rewards, their mean, and the unit that makes rewards of 1 % and of 60 % alike."""
+
+    level: float = 0.5
+
+    @property
+    def unit(self) -> float:
+        """p̄(1 − p̄): the variance of rewards of 0 and 1, and what a change of the log-odds by 1 adds to their mean."""
+        level = min(self.level, 0.5)
+        return level * (1 - level)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,17 @@ class Plays:
         self.contexts = GrowingTable(blocks.dim)  # z of every row of the history
         self._features = GrowingTable(blocks.size)  # all blocks of every row
         self._ends = GrowingTable(dtype=torch.int64)  # observations after every slate
+        self.rewards, self.count = 0.0, 0.0  # Σr and the number of all observations
+
+    @property
+    def scale(self) -> RewardScale:
+        """Of all rewards, from a prior of one arm that paid ½."""
+        return RewardScale((self.rewards + 0.5) / (self.count + 1.0))
+
+    @property
+    def information(self) -> float:
+        """n p̄(1 − p̄): for rare clicks their number."""
+        return self.count * self.scale.unit
 
     @property
     def slates(self) -> int:
@@ -42,6 +66,7 @@ class Plays:
         for row, reward in zip(rows, rewards.tolist(), strict=True):
             self.history.observe_arm(row, reward)
         self._ends.append(self.history.observations)
+        self.rewards, self.count = self.rewards + float(rewards.sum()), self.count + len(rewards)
         return Played(features, rewards, torch.tensor(rows))
 
     def _row(self, i: int, z: Tensor, features: Features) -> int:
@@ -63,11 +88,13 @@ class Plays:
 
     def state_dict(self) -> dict[str, Tensor]:
         tables = {name: table.rows.clone() for name, table in self._tables().items()}
-        return nested("history", self.history.state_dict()) | tables
+        numbers = torch.tensor([self.rewards, self.count], dtype=torch.float64)
+        return nested("history", self.history.state_dict()) | tables | {"numbers": numbers}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.history.load_state_dict(under("history", state))
         load_tables(self._tables(), state, self._check)
+        self.rewards, self.count = take_numbers(state, "numbers", 2)
 
     def _tables(self) -> dict[str, GrowingTable]:
         return {"contexts": self.contexts, "features": self._features, "ends": self._ends}

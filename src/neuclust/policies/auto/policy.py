@@ -59,7 +59,7 @@ class AutoConfig:
     ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
     combine: Literal["leader", "max", "average"] = "average"
     optimistic_slots: int = 1
-    penalty: float = 0.05
+    penalty: float = 0.2
     temperature: float = 1.0
     exploring: ExplorationConfig = field(default_factory=ExplorationConfig)
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
@@ -219,9 +219,9 @@ class Auto:
     def exploring(self) -> float:
         """ε, the probability that a slot of the next slate explores."""
         if self.ensemble is None:
-            return self.config.exploring.chance(ensembles.OPTIMISTIC, ensembles.OPTIMISTIC - ensembles.UNIFORM, 1)
-        slate = self.ensemble.plays.slates + 1
-        return self.config.exploring.chance(self.ensemble.mean_reward, self.ensemble.lift, slate)
+            return 0.0
+        ensemble = self.ensemble
+        return self.config.exploring.chance(ensemble.mean_reward, ensemble.lift, ensemble.plays.slates + 1)
 
     explain = explanation
 

@@ -12,35 +12,34 @@ from neuclust.kernels.evidence import block_step, inverse_diagonal
 from neuclust.kernels.logistic import newton
 from neuclust.models.bayes_linear import BayesLinear
 from neuclust.models.feature_net import RetrainConfig
-from neuclust.models.state import Shape, expect, nested, take, under
+from neuclust.models.state import Shape, expect, nested, take, take_number, under
 from neuclust.policies.auto.basis import Basis, BlockColumns
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.plays import Played, Plays
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
 
-# prior variance of a block's contribution to a mean reward
-PRIOR = {
-    "constant": 0.1, "pooled": 0.1, "average": 0.1, "mask": 0.02, "pooled-square": 0.05, "squares": 0.05,
-    "crosses": 0.05,
-}  # fmt: skip
 # prior variance of a block's contribution to the log-odds
-LOG_ODDS_PRIOR = {
+PRIOR = {
     "constant": 1.0, "pooled": 2.0, "average": 2.0, "mask": 0.5, "pooled-square": 1.0, "squares": 1.0, "crosses": 1.0,
 }  # fmt: skip
+INFORMED = 12.0
 SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
 
 
 @dataclass(frozen=True, slots=True)
-@checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE)
+@checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE, informed=NON_NEGATIVE)
 class BlockRegressionConfig:
-    """Initial noise variance σ²; after every `every` slates `steps` evidence steps, clipped to the bounds."""
+    """Initial noise variance σ²; after every `every` slates `steps` evidence steps, clipped to the bounds, once there
+    are n p̄(1 − p̄) >= `informed`: variances found from a handful of clicks collapse. Noise is in units of p̄(1 − p̄), its
+    value for rewards of 0 and 1, variances in units of (p̄(1 − p̄))², which makes them those of log-odds."""
 
-    noise: float = 0.2
+    noise: float = 0.8
     every: int = 10
     steps: int = 2
-    least_variance: float = 1e-4
-    most_variance: float = 10.0
-    least_noise: float = 0.02
-    most_noise: float = 0.3
+    informed: float = 12.0
+    least_variance: float = 1.6e-3
+    most_variance: float = 160.0
+    least_noise: float = 0.08
+    most_noise: float = 1.2
 
     def __post_init__(self) -> None:
         above = POSITIVE[0]
@@ -48,18 +47,19 @@ class BlockRegressionConfig:
 
 
 class BlockPrior:
-    """The block of each column, `of` (p,), and prior variances s (B,), of which the constant's stays."""
+    """The block of each column, `of` (p,), prior variances s (B,), of which the constant's stays, and the noise σ²."""
 
-    def __init__(self, sizes: Sequence[int], variances: Sequence[float]) -> None:
+    def __init__(self, sizes: Sequence[int], variances: Sequence[float], noise: float = 1.0) -> None:
+        self.noise = noise
         self.size = sum(sizes)
         self.of = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
         self.variances = torch.tensor(variances, dtype=torch.float64)
 
     @classmethod
-    def leading(cls, blocks: FeatureBlocks, last: str, prior: Mapping[str, float]) -> Self:
+    def leading(cls, blocks: FeatureBlocks, last: str, noise: float = 1.0) -> Self:
         """Of the feature blocks up to the one named `last`."""
         sizes = blocks.sizes(last)
-        return cls(list(sizes.values()), [prior[name] for name in sizes])
+        return cls(list(sizes.values()), [PRIOR[name] for name in sizes], noise)
 
     @property
     def by_column(self) -> Tensor:
@@ -72,13 +72,25 @@ class BlockPrior:
         self.variances = torch.cat([self.variances[:1], stepped[1:]])
         return determined
 
+    def belief(self) -> BayesLinear:
+        """What is believed before any data."""
+        belief = BayesLinear(self.by_column, self.noise)
+        self.apply(belief, RewardScale())
+        return belief
 
-def evidence_step(config: BlockRegressionConfig, prior: BlockPrior, belief: BayesLinear) -> None:
+    def apply(self, belief: BayesLinear, scale: RewardScale) -> None:
+        """Set a belief's prior in units of the rewards: variances s p̄²(1 − p̄)², noise σ² p̄(1 − p̄), around p̄."""
+        belief.reweight(self.by_column * scale.unit**2, self.noise * scale.unit, 0.0)
+
+
+def evidence_step(config: BlockRegressionConfig, prior: BlockPrior, belief: BayesLinear, scale: RewardScale) -> None:
     """One fixed-point step (MacKay, 1992) towards the prior variances and the noise of the largest evidence."""
-    bounds = config.least_variance, config.most_variance
-    determined = prior.step(belief.mean, belief.variances(), bounds)
+    variances, unit = belief.variances() / scale.unit**2, scale.unit
+    slopes = belief.mean / unit
+    determined = prior.step(slopes, variances, (config.least_variance, config.most_variance))
     noise = belief.data.residual(belief.mean) / max(1.0, belief.data.count - float(determined.sum()))
-    belief.reweight(prior.by_column, min(max(noise, config.least_noise), config.most_noise))
+    prior.noise = min(max(noise / unit, config.least_noise), config.most_noise)
+    prior.apply(belief, scale)
 
 
 def taken_variances(state: Mapping[str, Tensor], like: Tensor) -> Tensor:
@@ -90,13 +102,15 @@ def taken_variances(state: Mapping[str, Tensor], like: Tensor) -> Tensor:
 
 def regression_state(prior: BlockPrior, belief: BayesLinear) -> dict[str, Tensor]:
     """The state of a regression with a block prior."""
-    return {"variances": prior.variances.clone(), **nested("belief", belief.state_dict())}
+    noise = torch.tensor(prior.noise, dtype=torch.float64)
+    return {"variances": prior.variances.clone(), "noise": noise, **nested("belief", belief.state_dict())}
 
 
 def load_regression(prior: BlockPrior, belief: BayesLinear, state: Mapping[str, Tensor]) -> None:
     """Set both from a saved state."""
     belief.load_state_dict(under("belief", state))
-    prior.variances = taken_variances(state, prior.variances)
+    prior.variances, prior.noise = taken_variances(state, prior.variances), take_number(state, "noise")
+    expect(prior.noise > 0, "noise above 0", prior.noise)
 
 
 def regression_shapes(size: int) -> Iterator[tuple[str, Shape]]:
@@ -109,12 +123,12 @@ class BlockRegression:
 
     def __init__(self, config: BlockRegressionConfig, prior: BlockPrior, basis: Basis, bonus: float) -> None:
         self.config, self.prior, self.basis, self.bonus = config, prior, basis, bonus
-        self.belief = BayesLinear(prior.by_column, config.noise)
+        self.belief = prior.belief()
 
     @classmethod
     def leading(cls, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float) -> Self:
         """On the feature blocks up to the one named `last`."""
-        prior = BlockPrior.leading(blocks, last, PRIOR)
+        prior = BlockPrior.leading(blocks, last, config.noise)
         return cls(config, prior, BlockColumns(prior.size), bonus)
 
     def means(self, features: Features) -> Tensor:
@@ -128,9 +142,10 @@ class BlockRegression:
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.belief.observe(self.basis(played.features), played.rewards)
-        if plays.slates % self.config.every == 0:
+        self.prior.apply(self.belief, plays.scale)
+        if plays.slates % self.config.every == 0 and plays.information >= self.config.informed:
             for _ in range(self.config.steps):
-                evidence_step(self.config, self.prior, self.belief)
+                evidence_step(self.config, self.prior, self.belief, plays.scale)
 
     def state_dict(self) -> dict[str, Tensor]:
         return regression_state(self.prior, self.belief)
@@ -158,7 +173,7 @@ class BlockLogistic:
 
     def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str) -> None:
         self.config = config
-        self.prior = BlockPrior.leading(blocks, last, LOG_ODDS_PRIOR)
+        self.prior = BlockPrior.leading(blocks, last)
         self.mean = torch.zeros(self.prior.size, dtype=torch.float64)
 
     def means(self, features: Features) -> Tensor:
@@ -174,7 +189,7 @@ class BlockLogistic:
         if not self.config.refit.due(t):
             return
         factor = self._fit(plays, 3 if t < 50 else 2)
-        if t % self.config.tune_every == 0:
+        if t % self.config.tune_every == 0 and plays.information >= INFORMED:
             bounds = self.config.least_variance, self.config.most_variance
             self.prior.step(self.mean, inverse_diagonal(factor), bounds)
             self._fit(plays, 2)

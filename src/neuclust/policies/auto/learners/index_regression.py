@@ -17,17 +17,17 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
-from neuclust.models.bayes_linear import BayesLinear, with_constant
+from neuclust.models.bayes_linear import with_constant
 from neuclust.models.state import Shape, expect, load_saved_state, nested, nested_shapes, saved_state, take, under
 from neuclust.policies.auto.basis import QuadraticFeatures, scaled_inputs
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression
 from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegression, BlockRegressionConfig
-from neuclust.policies.auto.plays import Played, Plays
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.randomness import stream
 
-VARIANCES = (0.1, 0.1, 0.1)  # prior: of the constant, of the context and of the cosines
-MOST_VARIANCE = 1.0  # rewards lie between 0 and 1; more lets very long cosines act as a polynomial
+VARIANCES = (1.6, 1.6, 1.6)  # prior: of the constant, of the context and of the cosines, in log-odds
+MOST_VARIANCE = 16.0  # more lets very long cosines act as a polynomial
 START = 0.1  # standard deviation of P before the first ascent: so small that all cosines are nearly constant
 LENGTHS = (0.3, 0.6)  # length scales of candidates, in typical lengths of a context
 SINGLE_FROM = 5_000  # contexts per round, from which on cosines are computed in single precision
@@ -80,6 +80,7 @@ class Observed:
     sums: Tensor
     counts: Tensor
     energy: float
+    scale: RewardScale
 
     def single(self) -> Self:
         """In single precision: products over all observations take most of the time, and 7 digits suffice."""
@@ -100,8 +101,8 @@ class IndexModel:
         self.frequencies = torch.from_numpy(rng.standard_normal((config.directions, config.frequencies)))
         self.phases = torch.from_numpy(rng.uniform(0, 2 * math.pi, config.frequencies))
         self._amplitude = math.sqrt(2 / config.frequencies)
-        self.prior = BlockPrior((1, dim, config.frequencies), VARIANCES)
-        self.belief = BayesLinear(self.prior.by_column, regression.noise)
+        self.prior = BlockPrior((1, dim, config.frequencies), VARIANCES, regression.noise)
+        self.belief = self.prior.belief()
 
     def means(self, x: Tensor) -> Tensor:
         """Expected rewards of x (n, d), computed in its precision."""
@@ -121,7 +122,7 @@ class IndexModel:
             angles = self._angles(narrow.x)
             columns = self._columns(narrow.x, angles)
             self.belief.rebuild(columns, narrow.sums, narrow.counts, narrow.energy)
-            block_regression.evidence_step(self.regression, self.prior, self.belief)
+            block_regression.evidence_step(self.regression, self.prior, self.belief, data.scale)
             gradient = self._evidence_gradient(narrow, angles, columns) - self.directions / self.config.reach**2
             self.directions = self.directions + adam.step(gradient)
         self.belief.rebuild(self.columns(data.x), data.sums, data.counts, data.energy)
@@ -166,7 +167,7 @@ class IndexRegression:
         self._drawn = 0  # number of models made so far, which seeds the next one
         self.members = [self._fresh() for _ in range(config.members)]
         self._due, self._doubled = config.first, 2 * config.first
-        prior = BlockPrior((1, self.dim, self.dim * (self.dim + 1) // 2), VARIANCES)
+        prior = BlockPrior((1, self.dim, self.dim * (self.dim + 1) // 2), VARIANCES, regression.noise)
         self.quadratic = BlockRegression(regression, prior, QuadraticFeatures(self.scale), bonus=0.0)
 
     def _fresh(self) -> IndexModel:
@@ -197,11 +198,12 @@ class IndexRegression:
         x = scaled_inputs(played.features.inputs, self.scale)
         for member in self.members:
             member.belief.observe(member.columns(x), played.rewards)
+            member.prior.apply(member.belief, plays.scale)
 
     def _refit(self, plays: Plays) -> None:
         contexts, means, counts = plays.history.targets()
         rewards = plays.history.rewards.rows
-        data = Observed(scaled_inputs(contexts, self.scale), means * counts, counts, float(rewards @ rewards))
+        data = Observed(scaled_inputs(contexts, self.scale), means * counts, counts, float(rewards @ rewards), plays.scale)
         for member in self.members:
             member.maximise_evidence(data, self.config.steps)
         if plays.slates >= self._doubled:

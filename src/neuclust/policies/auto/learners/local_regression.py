@@ -10,10 +10,9 @@ from neuclust.models.bayes_linear import with_constant
 from neuclust.models.state import expect, take, take_numbers
 from neuclust.policies.auto.features import ContextClusters, Features
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig, taken_variances
-from neuclust.policies.auto.plays import Played, Plays
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
 
-LEVEL = 0.3  # prior mean of the common level; counts like one cluster
-VARIANCES = (0.1, 0.05)  # prior variances of a cluster's own level and of its slope; count like one weight
+VARIANCES = (1.6, 0.8)  # prior variances of a cluster's own level and of its slope, in log-odds; count like one weight
 TUNED_FROM = 50  # rewards, before which variances and noise stay as they are
 OFTEN_UNTIL = 20  # slates after each of which the level is re-estimated
 
@@ -27,7 +26,8 @@ class LocalRegression:
         self._gram = torch.zeros(count, dim + 1, dim + 1, dtype=torch.float64)  # XᵀX per cluster
         self._moment = torch.zeros(count, dim + 1, dtype=torch.float64)  # Xᵀr per cluster
         self._energy, self._count = 0.0, 0  # Σr² and the number of rewards
-        self.level, self.noise = LEVEL, config.noise
+        self.scale, self.noise = RewardScale(), config.noise
+        self.level = self.scale.level
         self.variances = torch.tensor(VARIANCES, dtype=torch.float64)
         self._solved: tuple[Tensor, Tensor] | None = None
 
@@ -35,9 +35,10 @@ class LocalRegression:
         """Λ⁻¹ (C, p, p) and the means of w (C, p); computed on the first read after a change."""
         if self._solved is None:
             prior = torch.cat([self.variances[:1], self.variances[1:].expand(self._moment.shape[1] - 1)])
-            precision = self._gram / self.noise + torch.diag(1 / prior)
+            noise = self.noise * self.scale.unit
+            precision = self._gram / noise + torch.diag(1 / (prior * self.scale.unit**2))
             covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-            moment = (self._moment - self.level * self._gram[:, 0]) / self.noise
+            moment = (self._moment - self.level * self._gram[:, 0]) / noise
             self._solved = covariance, (covariance @ moment.unsqueeze(2))[:, :, 0]
         return self._solved
 
@@ -66,7 +67,7 @@ class LocalRegression:
         self._moment.index_add_(0, labels, x * rewards.unsqueeze(1))
         self._energy += float(rewards @ rewards)
         self._count += len(x)
-        self._solved = None
+        self.scale, self._solved = plays.scale, None
         if plays.slates % self.config.every == 0 or plays.slates < OFTEN_UNTIL:
             for _ in range(self.config.steps):
                 self._set_level()
@@ -76,23 +77,23 @@ class LocalRegression:
     def _set_level(self) -> None:
         """The clusters' mean level, each weighted by the share of it that the data determines."""
         covariance, weights = self._solve()
-        known = 1 - covariance[:, 0, 0] / self.variances[0]
-        total = LEVEL + float((known * (self.level + weights[:, 0])).sum())
+        known = 1 - covariance[:, 0, 0] / (self.variances[0] * self.scale.unit**2)
+        total = self.scale.level + float((known * (self.level + weights[:, 0])).sum())
         self.level, self._solved = total / (1 + float(known.sum())), None
 
     def _set_variances(self) -> None:
         """One evidence step (MacKay, 1992) for both variances and the noise."""
-        config, (covariance, weights) = self.config, self._solve()
-        uncertain = torch.diagonal(covariance, dim1=1, dim2=2)
+        config, unit, (covariance, weights) = self.config, self.scale.unit, self._solve()
+        uncertain = torch.diagonal(covariance, dim1=1, dim2=2) / unit**2
         stepped, determined = [], 0.0
         # the prior variance counts like one determined weight: few levels that happen to agree must not end exploration
         for block, prior, first in zip((slice(0, 1), slice(1, None)), self.variances.tolist(), VARIANCES, strict=True):
             known = float((1 - uncertain[:, block] / prior).sum())
-            stepped.append((float(weights[:, block].square().sum()) + first) / (known + 1))
+            stepped.append((float((weights[:, block] / unit).square().sum()) + first) / (known + 1))
             determined += known
         noise = self._residual(weights) / max(1.0, self._count - determined)
-        self.variances = torch.tensor(stepped, dtype=torch.float64).clamp(config.least_variance, config.most_variance)
-        self.noise = min(max(noise, config.least_noise), config.most_noise)
+        self.variances = torch.tensor(stepped, dtype=torch.float64).clamp(max=config.most_variance)
+        self.noise = min(max(noise / unit, config.least_noise), config.most_noise)
         self._solved = None
 
     def _residual(self, weights: Tensor) -> float:
@@ -103,15 +104,16 @@ class LocalRegression:
         return self._energy + float((total * (fitted - 2 * self._moment)).sum())
 
     def state_dict(self) -> dict[str, Tensor]:
-        numbers = torch.tensor([self.level, self.noise, self._energy, self._count], dtype=torch.float64)
+        numbers = [self.scale.level, self.level, self.noise, self._energy, self._count]
         state = {"gram": self._gram.clone(), "moment": self._moment.clone()}
-        return state | {"variances": self.variances.clone(), "numbers": numbers}
+        return state | {"variances": self.variances.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)
         variances = taken_variances(state, self.variances)
-        level, noise, energy, count = take_numbers(state, "numbers", 4)
+        overall, level, noise, energy, count = take_numbers(state, "numbers", 5)
         expect(noise > 0 and count >= 0 and count == round(count), "noise above 0 and a whole count", (noise, count))
-        self.variances, self.level, self.noise = variances, level, noise
+        expect(0 < overall < 1, "a level of rewards between 0 and 1", overall)
+        self.variances, self.level, self.noise, self.scale = variances, level, noise, RewardScale(overall)
         self._gram, self._moment, self._energy, self._count = gram, moment, energy, round(count)
         self._solved = None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
@@ -10,7 +11,7 @@ from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
 from neuclust.models.state import load_saved_state, saved_state
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.plays import Played, Plays
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.randomness import stream
 
 
@@ -25,7 +26,7 @@ class NetLearnerConfig:
     steps: int = 200
     rate: float = 3e-3
     spread: float = 1.0
-    posterior: BayesLinearConfig = field(default_factory=BayesLinearConfig)
+    posterior: BayesLinearConfig = field(default_factory=lambda: BayesLinearConfig(1.6, 0.8))
 
     def __post_init__(self) -> None:
         self.net  # noqa: B018 - refuses what no net can be made of
@@ -44,9 +45,10 @@ class NetLearner:
     saved = ("net", "posterior")
 
     def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
-        self.spread, self.seed, self.purpose = config.spread, seed, purpose
+        self.config, self.spread, self.seed, self.purpose = config, config.spread, seed, purpose
         self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
         self.net, self.posterior = self.regression.net, self.regression.posterior
+        self._apply_prior(RewardScale())
 
     def means(self, features: Features) -> Tensor:
         return self.posterior.means(self.regression.features(features.inputs))
@@ -57,6 +59,12 @@ class NetLearner:
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
+        self._apply_prior(plays.scale)
+
+    def _apply_prior(self, scale: RewardScale) -> None:
+        """The prior in units of the rewards, as that of a block regression."""
+        prior = torch.full_like(self.posterior.prior, self.config.posterior.prior_variance * scale.unit**2)
+        self.posterior.reweight(prior, self.config.posterior.noise_variance * scale.unit, 0.0)
 
     @property
     def failures(self) -> int:
