@@ -53,7 +53,7 @@ def coins(seed: int, purpose: str, size: int, t: int) -> Tensor:
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """Feedback of a share `late` of the rounds arrives `delay` to `latest` rounds later, of a share `lost` never; of
-    the others' arms a share `unseen` has no reward. Draws depend on (seed, t, arm) alone: all policies miss the same."""
+    the others' arms a share `unseen` has no reward. Draws depend on (seed, t, arm) alone, not on the policy."""
 
     seed: int
     late: float = 0.0

@@ -45,7 +45,7 @@ class ShopSpec:
     items: int = 3000  # at a time
     eligible: int = 300  # per request
     link: truths.Link = "logistic"
-    signal: float = 1.0  # s.d. over requests and items of what features explain, in log-odds
+    signal: float = 1.3  # s.d. over requests and items of what features explain, in log-odds
     item_effect: float = 0.0  # s.d. of an item's own effect, in log-odds
     earliest: int = 0  # feedback comes `earliest` to `latest` requests late
     latest: int = 0
