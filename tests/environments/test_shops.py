@@ -1,4 +1,5 @@
-from dataclasses import fields, replace
+from dataclasses import replace
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -7,8 +8,9 @@ from small_problems import not_none
 
 from neuclust.core import Slate, check_round
 from neuclust.environments import shops
+from neuclust.environments.dealing import Recorded
 from neuclust.environments.payments import HANDLING, NET, Amounts, PositionBias
-from neuclust.environments.shop_truths import Crossing
+from neuclust.environments.shop_truths import Crossing, LinearScore, Link, ShopRounds
 from neuclust.environments.shops import ShopSpec, build_shop, draw_shop
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
@@ -37,10 +39,10 @@ def test_random_slates_are_clicked_at_the_declared_rate(name: str) -> None:
     assert np.mean(rates) == pytest.approx(shop.click_rate, rel=0.12)
 
 
-@pytest.mark.parametrize("link", ["logistic", "linear", "best-price"])
+@pytest.mark.parametrize("link", get_args(Link))
 @pytest.mark.parametrize("dim", [8, 12, 30, 60])
-def test_rounds_show_the_crossed_features_of_the_offered_items(link: str, dim: int) -> None:
-    one = build_shop("shop", ShopSpec(dim=dim, items=80, eligible=20, link=link), horizon=9, seed=3)  # type: ignore[arg-type]
+def test_rounds_show_the_crossed_features_of_the_offered_items(link: Link, dim: int) -> None:
+    one = build_shop("shop", ShopSpec(dim=dim, items=80, eligible=20, link=link), horizon=9, seed=3)
     r = one.round(4)
     check_round(r, one.dim, one.slate_size)
     assert one.dim == dim
@@ -123,14 +125,14 @@ def test_amounts_are_mostly_nothing_sometimes_negative_and_have_the_true_mean() 
     r = one.round(1)
     means, pays = one.means(r)[:5], one.pays
     assert isinstance(pays, Amounts)
-    coins = torch.rand(40_000, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    coins = torch.rand(8000, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     prices, rows = pays.prices[r.arm_ids[:5]], r.arm_ids[:5]
     paid = torch.stack([pays.drawn(row, means, rows) for row in coins])
     errors = paid.std(0) / len(paid) ** 0.5
     assert bool(((paid.mean(0) - means).abs() < 4 * errors).all())
     assert bool((paid == 0).any())
     bought = means / (NET * prices)
-    assert torch.allclose((paid != 0).double().mean(0), bought, atol=0.01)
+    assert torch.allclose((paid != 0).double().mean(0), bought, atol=0.03)
     negative = paid[:, 0][paid[:, 0] < 0]
     assert torch.allclose(negative, -HANDLING * prices[0].expand(len(negative)))
     assert float(paid.max()) > 10
@@ -142,11 +144,11 @@ def test_items_come_and_go_and_the_coefficients_turn_slowly() -> None:
     assert max(first) < 1000
     assert max(later) < 1100
     assert min(last) >= 1900
-    early, soon, late = (one.round(t) for t in (1, 2, 20_000))
-    contexts = one.contexts
-    assert isinstance(contexts, Crossing)
-    rounds = one.rounds.rounds  # type: ignore[union-attr]
-    tastes = [rounds.chances.score.tastes(r.t) for r in (early, soon, late)]  # type: ignore[attr-defined]
+    assert isinstance(one.rounds, Recorded)
+    assert isinstance(one.rounds.rounds, ShopRounds)
+    score = one.rounds.rounds.chances.score
+    assert isinstance(score, LinearScore)
+    tastes = [score.tastes(t) for t in (1, 2, 20_000)]
     assert float(tastes[0] @ tastes[1]) == pytest.approx(1.0, abs=1e-6)
     assert float(tastes[0] @ tastes[2]) == pytest.approx(0.0, abs=1e-9)
 
@@ -169,12 +171,13 @@ def test_the_declared_shops_span_their_ranges() -> None:
 
 
 def test_refusals() -> None:
-    wrong = ({"click_rate": 0.0}, {"dim": 7}, {"link": "cubic"}, {"earliest": 5, "latest": 4}, {"lost": 1.5})
-    both = ({"slots": True, "amounts": True}, {"drift": 5, "link": "best-price"})
-    for changes in (*wrong, *both):
+    refused: list[dict[str, Any]] = [
+        {"click_rate": 0.0}, {"dim": 7}, {"link": "cubic"}, {"earliest": 5, "latest": 4}, {"lost": 1.5},
+        {"slots": True, "amounts": True}, {"drift": 5, "link": "best-price"},
+    ]  # fmt: skip
+    for changes in refused:
         with pytest.raises(ConfigError, match="ShopSpec"):
-            ShopSpec(**changes)  # type: ignore[arg-type]
-    assert {entry.name for entry in fields(ShopSpec)} >= {name for changes in wrong for name in changes}
+            ShopSpec(**changes)
     with pytest.raises(ConfigError, match="items offered"):
         shops.shop_rare(arms_per_round=4000)
     with pytest.raises(ConfigError, match="its own"):

@@ -105,7 +105,7 @@ def shop_truth(shop: ShopSpec, n: int, spec: ProblemSpec) -> tuple[truths.Crossi
     contexts = make(n, spec.horizon, shop.dim, seed)
     frame = np.linalg.qr(stream(seed, "shop coefficients").standard_normal((shop.dim, 2)))[0]
     first, then = (torch.from_numpy(frame[:, k].copy()) for k in range(2))
-    tastes = Turn(first, then, shop.drift) if shop.drift else Switch(first, then, spec.horizon)
+    tastes = Turn(first, then, shop.drift) if shop.drift else Switch(first, first, 0)
     score = truths.best_prices(seed) if priced else truths.LinearScore(tastes)
     effects = shop.item_effect * torch.from_numpy(truths.normal_rows(seed, "shop effects", n, 1)[:, 0])
     sampled = contexts.with_requests(requests(seed, "shop sample requests", truths.SAMPLED_REQUESTS))
