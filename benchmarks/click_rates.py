@@ -18,7 +18,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -49,27 +49,21 @@ class Match:
 def build(match: Match) -> SlateEnvironment:
     """The shop of a match."""
     from neuclust.environments.catalogue import build_environment
+    from neuclust.environments.problem import ProblemSpec
     from neuclust.environments.shops import LATE, RARE, build_shop, draw_shop
     from neuclust.environments.slates import SlateEnvironment as Slates
 
     kind, _, rest = match.shop.partition(":")
-    sizes = {"horizon": match.rounds, "seed": match.seed}
+    spec = ProblemSpec(horizon=match.rounds, seed=match.seed)
     if kind == "number":
-        return build_shop(match.shop, draw_shop(int(rest)), **sizes)
+        return build_shop(match.shop, draw_shop(int(rest)), spec)
     if kind == "rate":
         rate, _, late = rest.partition(":")
-        return build_shop(match.shop, with_rate(LATE if late else RARE, float(rate)), **sizes)
-    environment = build_environment(match.shop, **sizes)
+        return build_shop(match.shop, replace(LATE if late else RARE, click_rate=float(rate)), spec)
+    environment = build_environment(match.shop, spec)
     if not isinstance(environment, Slates):
         raise SystemExit(f"{match.shop}: expected a problem that neuclust ships, got one from outside")
     return environment
-
-
-def with_rate(shop: Any, rate: float) -> Any:
-    """The shop at another click rate."""
-    from dataclasses import replace
-
-    return replace(shop, click_rate=rate)
 
 
 def random_reward(environment: SlateEnvironment, t: int) -> float:
