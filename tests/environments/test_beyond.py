@@ -6,7 +6,7 @@ import torch
 from small_problems import not_none
 
 from neuclust.core import Slate
-from neuclust.environments import beyond
+from neuclust.environments import beyond, shops
 from neuclust.environments.beyond import lifetimes
 from neuclust.environments.dealing import Delivery
 from neuclust.environments.slates import SlateEnvironment
@@ -25,6 +25,13 @@ PROBLEMS: dict[str, Callable[..., SlateEnvironment]] = {
     "turnover": beyond.turnover,
     "many-arms": beyond.many_arms,
     "long-slate": beyond.long_slate,
+    "shop-rare": shops.shop_rare,
+    "shop-late": shops.shop_late,
+    "shop-tastes": shops.shop_tastes,
+    "shop-items": shops.shop_items,
+    "shop-slots": shops.shop_slots,
+    "money": shops.money,
+    "long-life": shops.long_life,
 }
 
 
@@ -45,7 +52,7 @@ def test_means_are_chances_and_no_slate_beats_the_best(name: str) -> None:
     for t in (1, 11, 20):
         r = problem.round(t)
         means = problem.means(r)
-        assert 0.0 <= float(means.min()) <= float(means.max()) <= 1.0
+        assert 0.0 <= float(means.min()) <= float(means.max()) <= (1000.0 if name == "money" else 1.0)
         best = problem.best_expected_reward(r)
         k = problem.slate_size
         assert problem.expected_reward(r, Slate(problem.best_positions(r), means[:k], means[:k])) == pytest.approx(best)
@@ -156,7 +163,13 @@ def test_long_slates_need_more_than_one_cluster() -> None:
 
 
 def test_refusals() -> None:
-    for wrong in ({"late": 0.7, "lost": 0.5}, {"unseen": 1.5}, {"lost": -0.1}, {"delay": -1}):
+    for wrong in (
+        {"late": 0.7, "lost": 0.5},
+        {"unseen": 1.5},
+        {"lost": -0.1},
+        {"delay": -1},
+        {"delay": 5, "latest": 4},
+    ):
         with pytest.raises(ConfigError, match="delivery"):
             Delivery(0, **wrong)
     with pytest.raises(ConfigError, match="slate reward"):

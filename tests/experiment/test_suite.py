@@ -11,12 +11,12 @@ from neuclust.experiment.spec import read_spec
 from neuclust.experiment.suite import SUITE, SuiteInputs, chosen_problems, find_inputs, references, suite_spec
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("clusters", "coverage", "redundancy", "cascade", "drift-abrupt", "turnover")
+SMALL = ("clusters", "coverage", "redundancy", "cascade", "drift-abrupt", "turnover", "shop-slots", "money")
 BY_NAME = {problem.name: problem for problem in SUITE}
 
 
 def test_every_problem_says_what_it_separates_and_exists() -> None:
-    assert len(BY_NAME) == len(SUITE) == 20
+    assert len(BY_NAME) == len(SUITE) == 27
     assert all(problem.separates.endswith(".") for problem in SUITE)
     assert all(problem.env in ENVIRONMENTS or problem.source == "replay" for problem in SUITE)
 
@@ -26,8 +26,8 @@ def test_references_are_ordered(name: str) -> None:
     found = references(BY_NAME[name].build(seed=1, horizon=30), 30)
     assert found.oracle > 0
     assert min(found.top_k, found.static, found.cluster) >= -1e-9
-    assert found.uniform > 5.0
-    if name in ("clusters", "cascade"):
+    assert found.uniform > (1.0 if name == "shop-slots" else 5.0)
+    if name in ("clusters", "cascade", "shop-slots", "money"):
         assert found.top_k == pytest.approx(0.0, abs=1e-9)
         assert found.cluster < found.uniform
     if name == "coverage":
@@ -47,7 +47,7 @@ def test_twins_say_that_they_are_twins() -> None:
 
 def test_replay_is_played_only_on_recorded_ratings() -> None:
     assert "replay" not in {problem.name for problem in chosen_problems((), SuiteInputs())}
-    assert len(chosen_problems((), SuiteInputs(replay=Path("replay.npz")))) == 20
+    assert len(chosen_problems((), SuiteInputs(replay=Path("replay.npz")))) == 27
     with pytest.raises(ConfigError, match="real ratings"):
         BY_NAME["replay"].build(seed=0)
     with pytest.raises(ConfigError, match="problem: "):

@@ -12,7 +12,7 @@ from neuclust.core import Environment
 from neuclust.data.dataset import ProfileDataset
 from neuclust.data.twin import movielens_twin
 from neuclust.data.yelp_twin import YELP_ROUNDS, without_plain, yelp_twin
-from neuclust.environments import beyond, movielens, synthetic
+from neuclust.environments import beyond, movielens, shops, synthetic
 from neuclust.environments.problem import ProblemSpec
 from neuclust.environments.profiles import profile_environment
 from neuclust.environments.slates import SlateEnvironment
@@ -188,6 +188,20 @@ _SHIPPED: tuple[EnvironmentSpec, ...] = (
         "100,000 arms in 20 true clusters, all offered in every round"),
     EnvironmentSpec("long-slate", _synthetic(beyond.long_slate),
         "clusters for slates of 20 (slate size 20): no cluster offers that many good arms"),
+    EnvironmentSpec("shop-rare", _synthetic(shops.shop_rare, offered=None),
+        "a shop where random slates are clicked in 0.7 % of their slots: 300 of 3,000 items per request, 30 features"),
+    EnvironmentSpec("shop-late", _synthetic(shops.shop_late, offered=None),
+        "the same shop at 2 %, where clicks come 5 to 60 requests late and 10 % of the feedback is lost"),
+    EnvironmentSpec("shop-tastes", _synthetic(shops.shop_tastes, offered=None),
+        "a shop at 5 % with a best price for every segment and category, which no linear score finds"),
+    EnvironmentSpec("shop-items", _synthetic(shops.shop_items, offered=None),
+        "a shop at 5 % whose items have effects of their own that no feature explains; old items are replaced"),
+    EnvironmentSpec("shop-slots", _synthetic(shops.shop_slots, offered=None),
+        "a shop at 5 % where slot j is looked at with chance 0.7^(j - 1): order matters, unseen looks like disliked"),
+    EnvironmentSpec("money", _synthetic(shops.money, offered=None),
+        "a shop whose rewards are amounts: mostly 0, sometimes about the price, below 0 where an item is returned"),
+    EnvironmentSpec("long-life", _synthetic(shops.long_life, offered=None),
+        "a shop for 20,000 requests: coefficients turn by a right angle, 100 new items come per 1,000 requests"),
 )
 # fmt: on
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -51,26 +52,32 @@ def coins(seed: int, purpose: str, size: int, t: int) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Feedback of a share `late` of the rounds arrives `delay` rounds later, of a share `lost` never; of the others'
-    arms a share `unseen` has no reward. Draws depend on (seed, t, arm) alone: all policies miss the same rewards."""
+    """Feedback of a share `late` of the rounds arrives `delay` to `latest` rounds later, of a share `lost` never; of
+    the others' arms a share `unseen` has no reward. Draws depend on (seed, t, arm) alone, not on the policy."""
 
     seed: int
     late: float = 0.0
     delay: int = 0
     lost: float = 0.0
     unseen: float = 0.0
+    latest: int | None = None  # None: `delay` itself
 
     def __post_init__(self) -> None:
         if min(self.late, self.lost, self.unseen, self.delay) < 0 or self.late + self.lost > 1 or self.unseen > 1:
             wanted = "shares from 0 to 1 (late and lost together at most 1) and a delay of at least 0"
             raise ConfigError(f"delivery: expected {wanted}, got {self}")
+        if self.latest is not None and self.latest < self.delay:
+            raise ConfigError(f"delivery: expected a latest delay of at least {self.delay}, got {self.latest}")
 
     def arrival(self, t: int) -> int | None:
         """The round whose end brings the feedback of round t; None: it never comes."""
-        luck = float(stream(self.seed, "delivery", t).random())
+        generator = stream(self.seed, "delivery", t)
+        luck = float(generator.random())
         if luck < self.lost:
             return None
-        return t + self.delay if luck < self.lost + self.late else t
+        if luck >= self.lost + self.late:
+            return t
+        return t + (self.delay if self.latest is None else int(generator.integers(self.delay, self.latest + 1)))
 
     def seen(self, t: int, rows: Tensor, n_arms: int, arm_rewards: Tensor) -> Tensor:
         """The rewards of the catalogue rows (K,), NaN where one did not come."""
@@ -117,12 +124,22 @@ class Simulated:
         return rows, self.means_of(rows, query_at(self.queries, t))
 
 
+class Contexts(Protocol):
+    """What models read of the offered rows in round t, (n, dim), where it is not profiles ⊙ query; None: all rows."""
+
+    @property
+    def dim(self) -> int: ...
+
+    def __call__(self, t: int, rows: Tensor | None) -> Tensor: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """Rounds dealt whole: what really happened, or arms and mean rewards that change from round to round."""
 
     rounds: RecordedRounds
     queries: Tensor | None = None
+    contexts: Contexts | None = None  # None: models read profiles ⊙ query
 
     def deal(self, t: int, offer: Offer) -> tuple[Tensor | None, Tensor]:  # noqa: ARG002
         return self.rounds(t)

@@ -10,7 +10,19 @@ import torch
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.environments.dealing import Arms, Delivery, Offer, Rounds, Simulated, average_means, coins, query_at, same
+from neuclust.environments.dealing import (
+    Arms,
+    Delivery,
+    Offer,
+    Recorded,
+    Rounds,
+    Simulated,
+    average_means,
+    coins,
+    query_at,
+    same,
+)
+from neuclust.environments.payments import draw
 from neuclust.environments.problem import ProblemSpec, RoundScore
 from neuclust.environments.rewards import Outcomes, SlateReward, expected_clipped, threshold
 from neuclust.environments.structured import StructuredReward
@@ -28,6 +40,10 @@ class Truth:
     labels: Tensor  # (n,) the group of every arm; zeros where there are none
     best_outcomes: Outcomes  # what the best slate can pay and with which chances, (V,) each
     best_expected: float
+
+    def rows(self, positions: Tensor) -> Tensor:
+        """Rows of the catalogue."""
+        return positions if self.offered is None else self.offered[positions]
 
 
 class SlateEnvironment:
@@ -48,15 +64,17 @@ class SlateEnvironment:
         pays: StructuredReward | None = None,
         delivery: Delivery | None = None,
     ) -> None:
-        self.n_arms, self.dim = (int(size) for size in arms.profiles.shape)
+        self.n_arms, width = (int(size) for size in arms.profiles.shape)
+        self.contexts = rounds.contexts if isinstance(rounds, Recorded) else None
+        self.dim = width if self.contexts is None else self.contexts.dim
         _check_sizes(name, self.n_arms, spec.slate_size, spec.arms_per_round)
         self.name, self.slate_size, self.horizon, self.seed = name, spec.slate_size, spec.horizon, spec.seed
         self.arms, self.rounds, self.delivery = arms, rounds, delivery
         self.arm_ids, self.profiles, self.counts, self.true_labels = arms.ids, arms.profiles, arms.counts, arms.labels
         counting = threshold(spec.slate_size) if spec.reward is None else spec.reward
         self.pays: StructuredReward = counting if pays is None else pays
-        # whether the slate's reward counts arms, and all feedback comes whole and at once
-        self.is_plain = isinstance(self.pays, SlateReward) and delivery is None
+        # whether contexts are x ⊙ a, the slate's reward counts arms, and all feedback comes whole and at once
+        self.is_plain = isinstance(self.pays, SlateReward) and delivery is None and self.contexts is None
         self.offer = Offer(self.n_arms, spec.arms_per_round, spec.seed)
         self.coins = partial(coins, spec.seed, "coins", self.n_arms)  # U_{t,i} of every arm of the catalogue, (N,)
         self.rival_coins = partial(coins, spec.seed, "rival", spec.slate_size)  # of the best slate's arms, (K,)
@@ -75,7 +93,8 @@ class SlateEnvironment:
         """What an agent may know of round t = 1, 2, ..., horizon."""
         offered, query = self._truth_at(t).offered, query_at(self.rounds.queries, t)
         arm_ids, profiles = self.arms.shown(offered, query)
-        return Round(t, arm_ids, profiles, query, self.slate_size)
+        features = None if self.contexts is None else self.contexts(t, offered)
+        return Round(t, arm_ids, profiles, query, self.slate_size, features)
 
     def means(self, round: Round) -> Tensor:
         """μ of every offered arm, (n,) float64."""
@@ -96,10 +115,10 @@ class SlateEnvironment:
         return self._averages
 
     def play(self, round: Round, slate: Slate) -> Feedback:
-        """r_i = 1[U_{t,i} < μ_i] for the slate's arms, and the slate reward they add up to."""
+        """r_i = 1[U_{t,i} < μ_i] for the slate's arms, or what `pays` draws, and the slate reward they add up to."""
         truth, positions = self._truth_of(round), _positions(self, round, slate)
-        rows = positions if truth.offered is None else truth.offered[positions]
-        arm_rewards = (self.coins(round.t)[rows] < truth.means[positions]).to(torch.float64)
+        rows = truth.rows(positions)
+        arm_rewards = draw(self.pays, self.coins(round.t)[rows], truth.means[positions], rows)
         slate_reward = torch.tensor(self.pays.realised(arm_rewards, truth.labels[positions]), dtype=torch.float64)
         seen = self.pays.seen(arm_rewards)
         if self.delivery is not None:
@@ -126,7 +145,7 @@ class SlateEnvironment:
         best, chosen = truth.means[truth.best], truth.means[positions]
         values, chances = outcomes = self.pays.outcomes(chosen, truth.labels[positions])
         expected = float(chances @ values)
-        rival_rewards = (self.rival_coins(round.t) < best).to(torch.float64)
+        rival_rewards = draw(self.pays, self.rival_coins(round.t), best, truth.rows(truth.best))
         rival = self.pays.realised(rival_rewards, truth.labels[truth.best])
         realised = float(feedback.slate_reward)
         return RoundScore(
@@ -191,7 +210,7 @@ def _check_sizes(name: str, n: int, slate_size: int, arms_per_round: int | None)
 
 
 def _check_problem(problem: SlateEnvironment) -> None:
-    n, d, queries = problem.n_arms, problem.dim, problem.rounds.queries
+    n, d, queries = problem.n_arms, problem.profiles.shape[1], problem.rounds.queries
     if problem.pays.slate_size != problem.slate_size:
         got = f"{problem.pays.name} of slates of {problem.pays.slate_size}"
         raise ConfigError(f"{problem.name}: expected a reward of slates of {problem.slate_size}, got {got}")

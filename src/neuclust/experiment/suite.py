@@ -91,6 +91,16 @@ SUITE: tuple[SuiteProblem, ...] = (
     SuiteProblem("many-arms", "Policies that find the best few of 100,000 arms, and the time per round.",
         "many-arms", 200, heavy=True),
     SuiteProblem("long-slate", "Slates of 20: no single cluster can fill one.", "long-slate", slate_size=20),
+    SuiteProblem("shop-rare", "Policies that learn from ten clicks from those that need hundreds.", "shop-rare", 1500),
+    SuiteProblem("shop-late", "The same where clicks come late and some never: policies that can wait from others.",
+        "shop-late", 1500),
+    SuiteProblem("shop-tastes", "Non-linear from linear models at a click rate of 5 %.", "shop-tastes", 1500),
+    SuiteProblem("shop-items", "Policies that learn items by themselves from those that see features alone.",
+        "shop-items", 1500),
+    SuiteProblem("shop-slots", "Policies that tell an unseen slot from a bad item, and order their slate.",
+        "shop-slots", 1500),
+    SuiteProblem("money", "Policies that learn amounts of any size and sign from those for chances.", "money", 1500),
+    SuiteProblem("long-life", "Policies as good and as fast after 20,000 rounds as after 2,000.", "long-life", 20_000),
 )
 # fmt: on
 

@@ -141,7 +141,7 @@ class ClusterOracle:
     def __init__(self, config: ClusterOracleConfig, dim: int, slate_size: int, seed: int = 0, **truth: Any) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self._truth = KnownTruth(**truth)
-        catalogue = known_arms(self._truth.catalogue, dim, "catalogue")
+        catalogue = known_arms(self._truth.catalogue, None, "catalogue")
         self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, self._truth.clusterer, catalogue, dim)
 
     def select(self, round: Round) -> Slate:

@@ -29,7 +29,7 @@ def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
     for place, run in enumerate(runs):
         check_supported(run.config)
         if not run.environment.is_plain:
-            expected = "the device engine expects a reward that counts arms and all feedback at once"
+            expected = "the device engine expects no features, a reward that counts arms and all feedback at once"
             raise ConfigError(f"{run.environment.name}: {expected}; run it without a device")
         for batch in found:
             other = runs[batch[0]]
