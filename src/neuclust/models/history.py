@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from neuclust.kernels.retention import staying
+from neuclust.kernels.ranking import staying
 from neuclust.kernels.rows import Rows, joined, no_rows, sparse_rows
 from neuclust.models.state import check_indices, check_lengths, expect, take_count, take_rows
 from neuclust.randomness import stream
@@ -132,7 +132,7 @@ class Memory:
 class History:
     """Distinct encoded contexts with counts and reward sums, every observation, and every slate.
 
-    With limits, contexts and slates leave by the rule of `kernels.retention`, distinct slates also with one of their
+    With limits, contexts and slates leave by the rule of `kernels.ranking.staying`, distinct slates also with one of their
     contexts, and observations are only counted. A context that stays keeps its count and sum."""
 
     def __init__(self, dim: int, slate_size: int, limits: Limits | None = None) -> None:
