@@ -78,5 +78,5 @@ def test_the_presets_of_the_paper_keep_everything_and_the_default_ones_do_not() 
 def test_the_device_engine_refuses_runs_in_which_contexts_could_leave() -> None:
     config = policy_config("neuclust", overrides={"arms.training.memory": "500", "slate.training.memory": "none"})
     check_memory(config, 100, 5)
-    with pytest.raises(ConfigError, match="expected arms.training.memory of at least 505 or none, got 500"):
+    with pytest.raises(ConfigError, match=r"expected arms\.training\.memory of at least 505 or none, got 500"):
         check_memory(config, 101, 5)

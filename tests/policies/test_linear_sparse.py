@@ -40,12 +40,11 @@ def learned(policy: SharedLinUCB, table: Tensor, masked: bool, rounds: int = 30)
 
 @pytest.mark.skipif(not jit.available, reason="the compiled loop needs Numba")
 @pytest.mark.parametrize("masked", [True, False])
-@pytest.mark.parametrize("kind", ["raw", "scale"])
-def test_beliefs_are_those_of_dense_contexts(masked: bool, kind: str) -> None:
+@pytest.mark.parametrize("raw", [True, False])
+def test_beliefs_are_those_of_dense_contexts(masked: bool, raw: bool) -> None:
     table = profiles()
-    policy = learned(
-        SharedLinUCB(LinearConfig(EncoderConfig(kind, rho=2.0), alpha=0.7, ridge=0.3), DIM, K), table, masked
-    )
+    config = LinearConfig(EncoderConfig("raw" if raw else "scale", rho=2.0), alpha=0.7, ridge=0.3)
+    policy = learned(SharedLinUCB(config, DIM, K), table, masked)
     round = asked(99, table, masked)
     means, bonuses = policy.beliefs(round)
     x = full_at(policy.encoder, round, torch.arange(ARMS))

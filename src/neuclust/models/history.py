@@ -132,8 +132,8 @@ class Memory:
 class History:
     """Distinct encoded contexts with counts and reward sums, every observation, and every slate.
 
-    With limits, contexts and slates leave by the rule of `kernels.ranking.staying`, distinct slates also with one of their
-    contexts, and observations are only counted. A context that stays keeps its count and sum."""
+    With limits, contexts and slates leave by the rule of `kernels.ranking.staying`, distinct slates also with one of
+    their contexts, and observations are only counted. A context that stays keeps its count and sum."""
 
     def __init__(self, dim: int, slate_size: int, limits: Limits | None = None) -> None:
         self.contexts = GrowingTable(dim)
