@@ -43,6 +43,11 @@ BENCHMARKS = {
         quick="--quick",
         full="--json docs/records/scaling.json --figure docs/figures/scaling.svg",
     ),
+    "fresh-growth": Benchmark(
+        "how updates and states of neural policies grow where every arm is new, with and without a bounded training",
+        "fresh_growth",
+        quick="--policies cn-ucb --slates 100 400 --memory none 500",
+    ),
     "movielens-offline": Benchmark(
         "regret of NeUClust, CN-UCB and LinUCB on MovieLens over paired seeds",
         "movielens_seeds",

@@ -1,10 +1,11 @@
 """What does NeUClust cost at Yelp size, and what does that cost depend on?
 
-    python -m benchmarks.yelp_size [--rounds 1000] [--every 100] [--threads 2] [--set KEY=VALUE ...]
+    python -m benchmarks.yelp_size [--rounds 1000] [--every 100] [--threads 2] [--set KEY=VALUE ...] [--policy linucb]
 
 The Yelp twin (52,268 arms, 171 terms, K = 5), preset paper-yelp (m = 100, p = 17,200, exact full covariance, J = 40).
 Every `--every` rounds one line: active columns q, distinct contexts, activation regions, past gradients n, how the
 widths of that round were found and how many were computed, distinct training rows, and seconds so far.
+`--policy linucb` prints the milliseconds of its selections instead.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import statistics
 import sys
 from collections.abc import Sequence
 from time import perf_counter, process_time
@@ -25,13 +27,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting")
+    parser.add_argument("--policy", choices=["neuclust", "linucb"], default="neuclust")
     options = parser.parse_args(arguments)
     os.environ["NUMBA_NUM_THREADS"] = str(options.threads)  # before Numba loads
     import torch
 
     torch.set_num_threads(options.threads)
     overrides = dict(setting.split("=", 1) for setting in options.set)
-    play(options.rounds, options.every, options.seed, overrides)
+    if options.policy == "linucb":
+        time_linear(options.rounds, options.seed, overrides)
+    else:
+        play(options.rounds, options.every, options.seed, overrides)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{options.threads} threads, {process_time():.1f} s of processor time in all, peak memory {peak:.2f} GiB")
     return 0
@@ -71,6 +77,30 @@ def play(rounds: int, every: int, seed: int, overrides: dict[str, str]) -> None:
         policy.update(round, slate, feedback)
         update += perf_counter() - began
     print(f"{rounds} rounds: select {select:.1f} s, update {update:.1f} s, expected regret {regret:.4f}")
+
+
+def time_linear(rounds: int, seed: int, overrides: dict[str, str]) -> None:
+    """Milliseconds of LinUCB's selections and updates; the first selections find what can be kept of the profiles."""
+    from neuclust.environments.catalogue import build_environment
+    from neuclust.registry import build_policy
+
+    environment = build_environment("yelp-twin", slate_size=5, horizon=max(rounds, 2), seed=seed)
+    policy = build_policy("linucb", environment=environment, seed=seed, overrides=overrides)
+    select, update, active = [], [], []
+    for t in range(1, rounds + 1):
+        round = environment.round(t)
+        began = perf_counter()
+        slate = policy.select(round)
+        chosen = perf_counter()
+        feedback = environment.play(round, slate)
+        ready = perf_counter()
+        policy.update(round, slate, feedback)
+        select.append(1000 * (chosen - began))
+        update.append(1000 * (perf_counter() - ready))
+        active.append(len(round.active))
+    print(f"first selection {select[0]:.1f} ms; the others: active columns, median and largest milliseconds")
+    for name, times in (("select", select[3:]), ("update", update[3:])):
+        print(f"{name} {min(active)} to {max(active)} columns: {statistics.median(times):.2f} and {max(times):.2f} ms")
 
 
 def regions(policy: object, round: object) -> int:

@@ -105,3 +105,15 @@ def test_ids_in_any_order_are_welcome() -> None:
 def test_rewards_too_large_to_compute_with_are_refused(rewards: Any) -> None:
     with pytest.raises(DataError, match="finite rewards"):
         check_feedback(PLAIN, MAKE_SLATE([0, 1], [0, 0], [0, 0]), MAKE_FEEDBACK(*rewards))
+
+
+def test_a_large_table_that_changes_is_checked_again() -> None:
+    table = torch.zeros(600, 500, dtype=torch.float64)
+    round = Round(1, torch.arange(600), table, None, 5)
+    check_round(round, 500, 5)
+    check_round(round, 500, 5)
+    table[3, 4] = torch.nan
+    with pytest.raises(DataError, match="row 3"):
+        check_round(round, 500, 5)
+    with pytest.raises(DataError, match="row 3"):
+        check_round(round, 500, 5)

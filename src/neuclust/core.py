@@ -3,6 +3,7 @@
 Tensors, arrays, lists and numbers of any real type are cast to float64 and int64 tensors when a record is made.
 """
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from neuclust.casting import count, flags, real, whole
 from neuclust.errors import DataError
 
 SPREAD = 8  # ids per arm up to which they are counted instead of sorted
+LARGE_TABLE = 1 << 18  # numbers of profiles from which checking them again takes longer than a small selection
+_CHECKED: dict[str, tuple[weakref.ref[Tensor], int]] = {}  # the last such table found in order, and its version
 LARGEST = 1e50  # of a feature or a reward: products of two of them, squared, stay finite
 
 _set = object.__setattr__  # the one way to cast the fields of a frozen dataclass
@@ -256,11 +259,18 @@ def _check_ids(round: Round) -> None:
 
 
 def _moderate(values: Tensor) -> bool:
-    """Whether all are numbers of a size that can be computed with; one pass, no copy."""
+    """Whether all are numbers of a size that can be computed with; one pass, no copy, once for a table that stays."""
     if values.numel() == 0:
         return True
+    version = -1 if values.is_inference() else values._version  # torch counts no changes in inference mode
+    known, checked = _CHECKED.get("last", (None, -1))
+    if known is not None and known() is values and checked == version >= 0:
+        return True
     low, high = torch.aminmax(values)  # NaN where any entry is
-    return bool((low >= -LARGEST) & (high <= LARGEST))
+    moderate = bool((low >= -LARGEST) & (high <= LARGEST))
+    if moderate and values.numel() >= LARGE_TABLE:
+        _CHECKED["last"] = weakref.ref(values), version
+    return moderate
 
 
 def known_arms(arms: tuple[Tensor, Tensor] | None, dim: int | None, name: str) -> tuple[Tensor, Tensor] | None:

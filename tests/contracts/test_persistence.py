@@ -347,9 +347,9 @@ def test_a_manifest_of_the_first_format_does_not_fit_checked_tensors(unchecked: 
 def test_a_save_of_the_first_format_passes_the_same_checks(unchecked: Path) -> None:
     with pytest.warns(UserWarning, match="no checksum"):
         manifest, state = read_state(unchecked)
-    state["arms.history.seen"][0] = 99
+    state["arms.history.groups"][0] = 99
     write_unchecked(unchecked, manifest, state)
-    with pytest.warns(UserWarning, match="no checksum"), pytest.raises(StateError, match=r"old: .*seen from 0"):
+    with pytest.warns(UserWarning, match="no checksum"), pytest.raises(StateError, match=r"old: .*groups from 0"):
         load_policy(unchecked)
 
 

@@ -108,6 +108,29 @@ def _taken(rows: Entries, chosen: Integers) -> Entries:
     return kept, columns, entries
 
 
+def linear_beliefs(rows: Rows, theta: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+    """xᵀθ and xᵀMx of every row, for θ (width,) and M (width, width): (n,) each."""
+    return _linear_beliefs(rows.entries, theta, inverse)
+
+
+@compiled
+def _linear_beliefs(rows: Entries, theta: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+    starts, index, value = rows
+    n = len(starts) - 1
+    means, squares = np.empty(n), np.empty(n)
+    for i in range(n):
+        mean, square = 0.0, 0.0
+        for e in range(starts[i], starts[i + 1]):
+            v, line = value[e], inverse[index[e]]
+            mean += v * theta[index[e]]
+            total = 0.0
+            for f in range(starts[i], starts[i + 1]):
+                total += value[f] * line[index[f]]
+            square += v * total
+        means[i], squares[i] = mean, square
+    return means, squares
+
+
 def forward_norms(rows: Rows, w0: Floats, w1: Floats, scale: float, bias: bool = False) -> tuple[Floats, Floats]:
     """f and ‖g‖² of every row: w0 (width, m), w1 (m,) or, with biases, (m + 1,)."""
     return _forward_norms(rows.entries, w0, w1, scale, bias)

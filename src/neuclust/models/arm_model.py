@@ -19,7 +19,7 @@ from neuclust.models.arm_scoring import ArmScorer, ArmScores, Choice
 from neuclust.models.confidence import ConfidenceConfig, build_confidence, confidence_shapes, feature_scale
 from neuclust.models.encoder import Encoder, EncoderConfig, full_at
 from neuclust.models.fitting import LeastSquares, TrainingConfig, fit
-from neuclust.models.history import History
+from neuclust.models.history import History, Limits
 from neuclust.models.schedules import Progress, ScheduleConfig, exploration
 from neuclust.models.state import Shape, load_saved_state, nested_shapes, numbered_shapes, saved_state
 from neuclust.models.watch import LearningWatch
@@ -65,15 +65,20 @@ def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
 def arm_problem(net: Network, initial: Network, history: History, training: TrainingConfig, seed: int) -> LeastSquares:
     """L(θ) = Σ w_u (f(x_u; θ) − r̄_u)²/2 + (pull/2)‖θ − θ_0‖² over the distinct contexts of a history."""
     contexts, target, counts = history.targets()
-    share, pull = training.weights(history.observations, net.weights[-1].shape[1] - net.bias)
+    kept = int(counts.sum())
+    share, pull = training.weights(kept, net.weights[-1].shape[1] - net.bias)
     x, weight = augment(net, contexts), counts * share
 
     def minibatch(weights: Parameters, index: int) -> Parameters:
         rng = stream(seed, f"minibatch {index}", history.observations)
-        chosen = torch.from_numpy(rng.integers(history.observations, size=training.batch_size))
-        batch = augment(net, history.contexts.rows[history.seen.rows[chosen]])
-        even = torch.full((len(chosen),), share * history.observations / len(chosen), dtype=batch.dtype)
-        return arm_gradients(replace(net, weights=weights), batch, history.rewards.rows[chosen], even)
+        drawn = torch.from_numpy(rng.integers(kept, size=training.batch_size))
+        if history.memory is None:
+            batch, rewards = history.contexts.rows[history.seen.rows[drawn]], history.rewards.rows[drawn]
+        else:  # observations are not kept: contexts in proportion to their counts, with their mean rewards
+            place = torch.searchsorted(counts.cumsum(0), drawn.to(counts.dtype), right=True)
+            batch, rewards = contexts[place], target[place]
+        even = torch.full((len(drawn),), share * kept / len(drawn), dtype=batch.dtype)
+        return arm_gradients(replace(net, weights=weights), augment(net, batch), rewards, even)
 
     def full_batch(weights: Parameters, _: int) -> Parameters:
         return arm_gradients(replace(net, weights=weights), x, target, weight)
@@ -117,7 +122,8 @@ class ArmModel:
 
     saved = ("net", "initial", "rho", "updates", "failures", "confidence", "history")
 
-    def __init__(self, config: ArmModelConfig, dim: int, slate_size: int, seed: int) -> None:
+    def __init__(self, config: ArmModelConfig, dim: int, slate_size: int, seed: int, slates: int | None = None) -> None:
+        """`slates` is how many slates are kept for a model of slates; None: as many as contexts."""
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         network = config.network
         self.encoder = Encoder(config.encoder, dim, even=network.init == "symmetric")
@@ -125,7 +131,8 @@ class ArmModel:
         self.initial = initial_network(network.init, self.encoder.dim, network.width, network.depth, network.scale, rng)
         self.net = self.initial
         self.confidence = build_confidence(config.confidence, self.net)
-        self.history = History(self.encoder.dim, slate_size)
+        memory = config.training.memory
+        self.history = History(self.encoder.dim, slate_size, Limits(memory, slates or memory, seed))
         self._scorer = ArmScorer(self.encoder)
         self.watch = LearningWatch("the arm net")
         self.updates = 0
@@ -198,23 +205,24 @@ class ArmModel:
     def train(self) -> None:
         """Count the round and fit the net to the history, if it is time to."""
         self.updates += 1
+        self.history.end_update()
         training = self.config.training
         if training.after == "round" and training.due(self.updates):
             self.fit()
 
     def fit(self) -> None:
-        """J gradient steps on the regularised squared loss over everything observed."""
+        """J gradient steps on the regularised squared loss over what is kept of everything observed."""
         training = self.config.training
-        if self.history.observations == 0 or training.steps == 0:
+        contexts, target, _ = self.history.targets()
+        if len(target) == 0 or training.steps == 0:
             return
         start = self.initial.weights if training.start == "restart" else self.net.weights
         result = fit(arm_problem(self.net, self.initial, self.history, training, self.seed), start, training)
         self.net = replace(self.net, weights=result.parameters)
-        contexts, target, _ = self.history.targets()
         dead = training.restarts(self.net, contexts, target)
         if dead:
             self.net = self.initial
         self.failures += result.failed + dead
-        self.watch.trained(result.failed or dead, self.history.rewards.rows)
+        self.watch.trained(result.failed or dead, target)
 
     state_dict, load_state_dict = saved_state, load_saved_state

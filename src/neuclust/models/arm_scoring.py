@@ -83,9 +83,16 @@ class ProfileCache:
 
     def contexts(self, round: Round, rho: float) -> tuple[Rows, Integers]:
         """Distinct z/ρ on the active columns, and every arm's number among them (n,); CPU, float64."""
+        found = self.contexts_again(round, rho)
+        if found is None:
+            return sparse.distinct(_masked(sparse.sparse_rows(round.profiles.contiguous().numpy()), round, rho))
+        return found
+
+    def contexts_again(self, round: Round, rho: float) -> tuple[Rows, Integers] | None:
+        """The same for profiles that were shown before; None for new ones."""
         entry = self._again(round.profiles)
         if entry is None:
-            return sparse.distinct(_masked(sparse.sparse_rows(round.profiles.contiguous().numpy()), round, rho))
+            return None
         if entry.distinct is None:
             entry.distinct = sparse.distinct(sparse.sparse_rows(round.profiles.contiguous().numpy()))
         profiles, group = entry.distinct

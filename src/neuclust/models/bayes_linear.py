@@ -190,8 +190,7 @@ class NetRegression:
         """Learn rewards (k,) of the history's rows (k,), which holds them already, at the t-th update."""
         if self.net.train(history, t):
             contexts, means, counts = history.targets()
-            energy = float(history.rewards.rows @ history.rewards.rows)
-            self.posterior.rebuild(self.features(contexts), means * counts, counts, energy)
+            self.posterior.rebuild(self.features(contexts), means * counts, counts, history.energy)
         elif len(rewards):
             self.posterior.observe(self.features(history.contexts.rows[rows]), rewards)
 

@@ -17,7 +17,7 @@ from neuclust.kernels.initial import initial_network, network_shapes
 from neuclust.kernels.network import Network, augment, layers, output, restrict
 from neuclust.kernels.training import finite, lifeless
 from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded
-from neuclust.models.history import History
+from neuclust.models.history import History, Limits
 from neuclust.models.state import Shape, load_saved_state, numbered_shapes, saved_state
 from neuclust.models.watch import LearningWatch
 from neuclust.randomness import stream
@@ -76,9 +76,10 @@ class RetrainConfig:
 
 
 @dataclass(frozen=True, slots=True)
-@checked(width=AT_LEAST_ONE, depth=NON_NEGATIVE)
+@checked(width=AT_LEAST_ONE, depth=NON_NEGATIVE, memory=AT_LEAST_ONE)
 class FeatureNetConfig:
-    """m units in each of L hidden layers (L = 0: a linear model), what they read, how and when they are trained."""
+    """m units in each of L hidden layers (L = 0: a linear model), what they read, how and when they are trained.
+    `memory` distinct contexts, and as many slates, are kept for training, as by `TrainingConfig`; None keeps all."""
 
     input: NetInputConfig = field(default_factory=NetInputConfig)
     width: int = 32
@@ -86,6 +87,7 @@ class FeatureNetConfig:
     init: Literal["uniform", "he", "torch-default"] = "uniform"  # torch-default is uniform with biases
     adam: AdamConfig = field(default_factory=AdamConfig)
     retrain: RetrainConfig = field(default_factory=RetrainConfig)
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         if self.depth == 0 and self.adam.dropout > 0:
@@ -206,6 +208,10 @@ class FeatureNet:
         bias = [columns.new_tensor([self.inputs.dim])] if self.net.bias else []
         return restrict(self.net, torch.cat([columns, *bias]))
 
+    def history(self, slate_size: int) -> History:
+        """An empty history of what the net reads."""
+        return History(self.inputs.dim, slate_size, Limits(self.config.memory, self.config.memory, self.seed))
+
     def remember(self, history: History, round: Round, positions: Tensor, rewards: Tensor) -> list[int]:
         """Append the slate's contexts to the history with the rewards that were seen; their rows, in slate order."""
         contexts = self.inputs.at(round, positions)
@@ -220,19 +226,21 @@ class FeatureNet:
     def train(self, history: History, t: int, head: Tensor | None = None) -> bool:
         """Fit to all rewards observed if due after the t-th update; returns whether it was.
         A `head` (m,) is used as the output layer, and only the layers below are trained."""
-        if not self.config.retrain.due(t) or history.observations == 0 or self.config.adam.steps == 0:
+        if not self.config.retrain.due(t) or self.config.adam.steps == 0:
+            return False
+        data = x, target, _ = history.targets()
+        if len(target) == 0:
             return False
         start = self.initial if self.config.adam.start == "restart" else self.net
         if head is not None:
             start = replace(start, weights=(*start.weights[:-1], head.reshape(1, -1)))
         rng = stream(self.seed, f"{self.purpose} training", t)
-        data = x, target, _ = history.targets()
         self.net = fit_network(start, data, self.config.adam, rng, head=head is None)
         failed, dead = self.net is start, lifeless(self.net, x, target)
         self.failures += failed + dead
         if dead:
             self._restart(data, t)
-        self.watch.trained(failed or dead, history.rewards.rows)
+        self.watch.trained(failed or dead, target)
         return True
 
     def _restart(self, data: tuple[Tensor, Tensor, Tensor], t: int) -> None:

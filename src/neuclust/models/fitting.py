@@ -15,7 +15,7 @@ from neuclust.kernels.training import Descent, Gradient, Number, Parameters, Pro
 @dataclass(frozen=True, slots=True)
 @checked(
     steps=NON_NEGATIVE, train_every=AT_LEAST_ONE, batch_size=AT_LEAST_ONE, step=POSITIVE, step_share=POSITIVE,
-    loss_factor=POSITIVE, ridge=NON_NEGATIVE,
+    loss_factor=POSITIVE, ridge=NON_NEGATIVE, memory=AT_LEAST_ONE,
 )  # fmt: skip
 class TrainingConfig:
     """How a network is fitted after a round to its n observations.
@@ -24,6 +24,8 @@ class TrainingConfig:
     ridge × the width (`pull_by_width`, the paper's mλ), × n with `pull_inside_sum`, as its slate loss is printed.
     `step` None is `step_share` over a bound on the curvature. With `guard`, steps that would end above the starting
     objective are halved; with `revive` too, a network without a live unit, whose gradient is 0, restarts from θ_0.
+    `memory` is the number of distinct contexts (of slates, for a slate net) that are kept for training, None for all:
+    one half are the last used, the other is a sample of all earlier ones (docs/decisions/0020-bounded-training.md).
     """
 
     steps: int = 40
@@ -43,6 +45,7 @@ class TrainingConfig:
     after: Literal["round", "sample"] = "round"
     train_every: int = 1
     train_until: int | None = None
+    memory: int | None = None
     engine: Literal["auto", "library"] = "auto"  # auto: one compiled loop where it serves (kernels/fused.py)
 
     def due(self, t: int) -> bool:

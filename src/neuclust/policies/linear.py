@@ -15,8 +15,11 @@ from torch import Tensor
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import DataError
+from neuclust.kernels import jit
 from neuclust.kernels.ranking import top
+from neuclust.kernels.rows import Rows, linear_beliefs, sparse_rows
 from neuclust.kernels.widths import add_products_, definite_cholesky, refactored, woodbury_
+from neuclust.models.arm_scoring import MANY_ARMS, ProfileCache
 from neuclust.models.armwise import LONGEST, ArmwiseRidge
 from neuclust.models.crossed import CrossedRounds, crossed_beliefs
 from neuclust.models.encoder import Encoder, EncoderConfig, distinct, encoded, full_at
@@ -34,6 +37,8 @@ from neuclust.policies.wiring import (
 from neuclust.randomness import stream
 from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import tie_rank, top_slate
+
+FEW = 16  # non-zero entries per context up to which reading these alone is less work than products of matrices
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,11 @@ def matrix_shapes(config: Any, dim: int, slate_size: int) -> Iterator[tuple[str,
     yield "shared" if isinstance(config, ArmwiseLinearConfig) else "matrix", (size, size)
 
 
+def few_entries(rows: Rows) -> bool:
+    """Whether these contexts have few non-zero entries on average."""
+    return len(rows.value) <= FEW * len(rows)
+
+
 class SharedLinUCB:
     """u_i = θ̂ᵀx_i + α √(x_iᵀ V⁻¹ x_i), θ̂ = V⁻¹ b; V += Σ_S xxᵀ, b += Σ_S r x."""
 
@@ -71,26 +81,50 @@ class SharedLinUCB:
         self.inverse = torch.eye(size, dtype=torch.float64) / config.ridge
         self.moment = torch.zeros(size, dtype=torch.float64)  # b
         self.updates = 0
+        self._profiles = ProfileCache()
 
     select, scores = optimistic_slate, optimistic_scores
 
     def beliefs(self, round: Round) -> tuple[Tensor, Tensor]:
         """θ̂ᵀx and α √(xᵀ V⁻¹ x) of every arm, (n,) each."""
+        many = self._plain and len(round.arm_ids) >= MANY_ARMS and jit.serves(round.profiles, self.inverse)
+        if many:
+            scale = self.encoder.scale_of(round) if self.encoder.config.kind == "scale" else 1.0
+            found = self._profiles.contexts_again(round, scale)
+            if found is not None and few_entries(found[0]):
+                return self._sparse_beliefs(found[0], round.active, torch.from_numpy(found[1]))
         x, columns, group = distinct(self.encoder, round)
+        if many and few_entries(rows := sparse_rows(x.contiguous().numpy())):  # the same numbers
+            return self._sparse_beliefs(rows, columns, group)
         x, columns = self._with_constant(x, columns)
+        theta, inverse = self._on(columns)
+        squares = (x @ inverse).mul_(x).sum(1)
+        return (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
+
+    def _sparse_beliefs(self, x: Rows, columns: Tensor, group: Tensor) -> tuple[Tensor, Tensor]:
+        """`beliefs` from the non-zero entries of distinct contexts x (u, q) and every arm's row (n,)."""
+        means, squares = (torch.from_numpy(one) for one in linear_beliefs(x, *(p.numpy() for p in self._on(columns))))
+        return means[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
+
+    def _on(self, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """θ̂ and V⁻¹ on these columns."""
         theta, inverse = self.inverse @ self.moment, self.inverse
         if len(columns) < len(theta):
             theta, inverse = theta[columns], inverse[columns[:, None], columns]
-        squares = (x @ inverse).mul_(x).sum(1)
-        return (x @ theta)[group], self.config.alpha * squares.clamp(min=0).sqrt()[group]
+        return theta, inverse
+
+    @property
+    def _plain(self) -> bool:
+        """Whether contexts are read as they are, or divided by ρ."""
+        config = self.encoder.config
+        return config.kind in ("raw", "scale") and not config.duplicate and not self.config.bias
 
     def select_many(self, rounds: CrossedRounds) -> list[Slate] | None:
         """The slates of `select`, in one pass: xᵀV⁻¹x = aᵀ(S V⁻¹ Sᵀ)a / ρ² for x = Sᵀa / ρ (`models.crossed`).
         None where settings or sizes need every round by itself."""
         config = self.encoder.config
-        plain = config.kind in ("raw", "scale") and not config.duplicate and not self.config.bias
         rho = 1.0 if config.kind == "raw" else self.encoder.rho or config.rho
-        if not plain or rho is None or self.config.tie != "id" or not rounds.fits(self.dim, self.slate_size):
+        if not self._plain or rho is None or self.config.tie != "id" or not rounds.fits(self.dim, self.slate_size):
             return None
         beliefs = crossed_beliefs(rounds, self.inverse @ self.moment / rho, self.inverse / rho**2)
         ranked = zip(rounds.arm_ids, rounds.slate_sizes, beliefs, strict=True)

@@ -78,7 +78,7 @@ class NeUClust:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         given = KnownArms(**known)
         catalogue, counts = known_arms(given.catalogue, None, "catalogue"), known_arms(given.counts, dim, "counts")
-        self.arms = ArmModel(config.arms, dim, slate_size, seed)  # θ_0, Z_0 = λI
+        self.arms = ArmModel(config.arms, dim, slate_size, seed, config.slate.training.memory)  # θ_0, Z_0 = λI
         self.clusters = ClusterMap(config.clustering.seeded(seed), slate_size, given.clusterer, catalogue)
         self.slates = SlateModel(config.slate, slate_size, seed)  # Θ_0
         self.tracker = ProfileTracker(config.tracker, dim, counts) if config.tracker else None

@@ -14,7 +14,6 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, NetRegression
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, net_shapes
-from neuclust.models.history import History
 from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
 from neuclust.policies.wiring import (
@@ -61,7 +60,7 @@ class NeuralLinear:
         self.net = FeatureNet(config.net, dim, seed)
         self.regression = NetRegression(self.net, config.posterior)
         self.posterior = self.regression.posterior
-        self.history = History(self.net.inputs.dim, slate_size)
+        self.history = self.net.history(slate_size)
         self.updates = 0
 
     @keeps_rules
@@ -96,6 +95,7 @@ class NeuralLinear:
         self.updates += 1
         seen = ~torch.isnan(feedback.arm_rewards)
         self.regression.learn(self.history, rows[seen], feedback.arm_rewards[seen], self.updates)
+        self.history.end_update()
         self.net.watch.speak()
 
     @staticmethod
@@ -139,7 +139,7 @@ class NeuralLinUCB:
     def __init__(self, config: NeuralLinUCBConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.net = FeatureNet(config.net, dim, seed)
-        self.history = History(self.net.inputs.dim, slate_size)
+        self.history = self.net.history(slate_size)
         prior = torch.full((config.net.width,), 1 / config.ridge, dtype=torch.float64)
         self.ridge = BayesLinear(prior, noise_variance=1.0)  # precision A, moment b, mean θ̂
         self.updates = 0
@@ -162,6 +162,7 @@ class NeuralLinUCB:
         self.net.remember(self.history, round, slate.positions, feedback.arm_rewards)
         self.updates += 1
         self.net.train(self.history, self.updates, self.ridge.mean if self.config.head == "bandit" else None)
+        self.history.end_update()
         self.net.watch.speak()
 
     @staticmethod

@@ -15,7 +15,6 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
 from neuclust.models.fitting import TrainingConfig
-from neuclust.models.history import History
 from neuclust.models.state import Shape, nested_shapes, saved_state
 from neuclust.persistence import save_policy
 from neuclust.policies.wiring import check_update, failed_net_trainings, load_net_state, readable, settle_net
@@ -64,7 +63,7 @@ class NeuralMAB:
     def __init__(self, config: NeuralMABConfig, dim: int, slate_size: int, seed: int = 0) -> None:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.net = FeatureNet(config.net, dim, seed)  # f_A
-        self.history = History(self.net.inputs.dim, slate_size)
+        self.history = self.net.history(slate_size)
         self.slates: SlateModel | SlateNet | None = None  # f_B
         if config.slate_kind == "monotone":
             self.slates = SlateModel(config.slate, slate_size, seed)
@@ -118,6 +117,7 @@ class NeuralMAB:
         self.net.train(self.history, self.updates)
         if self.slates is not None:
             self.slates.train(self.history, self.net.predict(self.history.contexts.rows), self.updates)
+        self.history.end_update()
         self.net.watch.speak()
 
     @staticmethod

@@ -1,5 +1,7 @@
 """The policies NeUClust is compared with."""
 
+from dataclasses import replace
+
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNetConfig, NetInputConfig, RetrainConfig
 from neuclust.policies.combinatorial_neural import (
@@ -44,8 +46,14 @@ CC_MAB = {
     "authors-ml": CubeConfig(EncoderConfig("raw"), clip=False),  # eleven cubes per axis, not two
 }
 
-NEURAL_LINUCB = {"default": NeuralLinUCBConfig()}
-NEURAL_LINEAR = {"default": NeuralLinearConfig(), "ucb": NeuralLinearConfig(exploration="ucb")}
+
+def _bounded(net: FeatureNetConfig) -> FeatureNetConfig:
+    return replace(net, memory=arms.MEMORY)
+
+
+NEURAL_LINUCB = {"default": NeuralLinUCBConfig(_bounded(NeuralLinUCBConfig().net))}
+_NEURAL_LINEAR = NeuralLinearConfig(_bounded(FeatureNetConfig()))
+NEURAL_LINEAR = {"default": _NEURAL_LINEAR, "ucb": replace(_NEURAL_LINEAR, exploration="ucb")}
 
 
 def _authors_mab(rate: float, steps: int) -> NeuralMABConfig:
@@ -60,9 +68,10 @@ def _authors_mab(rate: float, steps: int) -> NeuralMABConfig:
     return NeuralMABConfig(net, slate_kind="none", shortcut=False)
 
 
+_NEURAL_MAB = NeuralMABConfig(_bounded(NeuralMABConfig().net))
 NEURAL_MAB = {
-    "default": NeuralMABConfig(),
-    "plain": NeuralMABConfig(slate_kind="plain", shortcut=False),
+    "default": _NEURAL_MAB,
+    "plain": replace(_NEURAL_MAB, slate_kind="plain", shortcut=False),
     "authors-ml": _authors_mab(1e-2, 50),
     "authors-yelp": _authors_mab(1e-3, 30),
 }

@@ -7,10 +7,20 @@ from neuclust.models.fitting import TrainingConfig
 from neuclust.models.tracker import TrackerConfig
 from neuclust.policies.across import AcrossConfig
 from neuclust.policies.neuclust import NeUClustConfig
-from neuclust.presets.arms import DEFAULT_ARMS, LIFT_ARMS, LITERAL_ARMS, PAPER_ARMS, RAW_ARMS, authors_arms, yelp_arms
+from neuclust.presets.arms import (
+    DEFAULT_ARMS,
+    LIFT_ARMS,
+    LITERAL_ARMS,
+    PAPER_ARMS,
+    RAW_ARMS,
+    SLATES,
+    authors_arms,
+    yelp_arms,
+)
 from neuclust.slates.clustering import ClusteringConfig
 from neuclust.slates.slate_model import SlateModelConfig
 
+_BOUNDED_SLATE = SlateModelConfig(training=TrainingConfig(memory=SLATES))
 _PRINTED_SLATE = SlateModelConfig(width=15, scale="printed", training=TrainingConfig(step=1e-3))
 _LITERAL_TRAINING = TrainingConfig(step=1e-3, loss_norm="sum", pull_inside_sum=True, guard=False)
 _LITERAL_SLATE = replace(_PRINTED_SLATE, sort_input=False, training=_LITERAL_TRAINING)
@@ -45,7 +55,7 @@ def _yelp_sized(config: NeUClustConfig) -> NeUClustConfig:
 _PAPER = NeUClustConfig(PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE)
 
 NEUCLUST = {
-    "default": NeUClustConfig(DEFAULT_ARMS, ClusteringConfig(count=15)),
+    "default": NeUClustConfig(DEFAULT_ARMS, ClusteringConfig(count=15), _BOUNDED_SLATE),
     "paper": _PAPER,
     "paper-yelp": _yelp_sized(_PAPER),
     "paper-raw": replace(_PAPER, arms=RAW_ARMS),
@@ -56,10 +66,11 @@ NEUCLUST = {
 }
 
 # F reads optimistic scores: without constraints the slate is then the top K of all arms
+_OPTIMISTIC_SLATE = replace(_BOUNDED_SLATE, input="optimistic")
 ACROSS = {
-    "default": AcrossConfig(DEFAULT_ARMS, ClusteringConfig(count=15)),
+    "default": AcrossConfig(DEFAULT_ARMS, ClusteringConfig(count=15), _OPTIMISTIC_SLATE),
     "paper": AcrossConfig(PAPER_ARMS, ClusteringConfig(count=22), _PRINTED_SLATE),  # F reads means, as in the paper
-    "found-clusters": AcrossConfig(DEFAULT_ARMS, ClusteringConfig(choose="stability")),
+    "found-clusters": AcrossConfig(DEFAULT_ARMS, ClusteringConfig(choose="stability"), _OPTIMISTIC_SLATE),
 }
 
 # MovieLens: the mean of ratings of at least 4, and of those below (the usual reading of the paper)

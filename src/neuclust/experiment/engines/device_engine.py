@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from neuclust.experiment.engines.device import BatchRun, batches_of, run_batch
-from neuclust.experiment.engines.device.batches import PolicyConfig
+from neuclust.experiment.engines.device.batches import PolicyConfig, check_memory
 from neuclust.experiment.engines.device.runner import usable_device
 from neuclust.experiment.engines.engine import Outcome, Watch
 from neuclust.experiment.tasks import Task, environment_of, label_of, opened_problem
@@ -23,7 +23,10 @@ class DeviceEngine:
         lengths = dict.fromkeys((task.problem, task.rounds) for task in tasks)
         groups = [[task for task in tasks if (task.problem, task.rounds) == length] for length in lengths]
         for group in groups:
-            batches_of([_batch_run(task) for task in _one_of_each(group)])
+            runs = [_batch_run(task) for task in _one_of_each(group)]
+            batches_of(runs)
+            for run in runs:
+                check_memory(run.config, group[0].rounds, run.environment.slate_size)
         for group in groups:
             runs = [_batch_run(task) for task in group]
             for places in batches_of(runs):

@@ -89,5 +89,16 @@ def check_supported(config: object) -> None:
             raise ConfigError(f"device engine: expected {name}={needed}, got {value}; run it without a device")
 
 
+def check_memory(config: PolicyConfig, rounds: int, slate_size: int) -> None:
+    """Refuse runs in which contexts or slates could leave a bounded training, which the device engine has not."""
+    limits = {"arms.training.memory": (config.arms.training.memory, rounds * slate_size)}
+    if isinstance(config, NeUClustConfig):
+        limits["slate.training.memory"] = config.slate.training.memory, rounds
+    for name, (memory, most) in limits.items():
+        if memory is not None and most > memory:
+            advice = f"set {name}=none or run it without a device"
+            raise ConfigError(f"device engine: expected {name} of at least {most} or none, got {memory}; {advice}")
+
+
 def _wanted_training(name: str, training: TrainingConfig) -> list[tuple[str, object, object]]:
     return [(f"{name}.optimizer", training.optimizer, "gd"), (f"{name}.after", training.after, "round")]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.experiment.engines.device.batches import BatchRun
+from neuclust.experiment.engines.device.batches import BatchRun, check_memory
 from neuclust.experiment.engines.device.covariance import PrimalBatch
 from neuclust.experiment.engines.device.dealer import Dealer, Dealt
 from neuclust.experiment.engines.device.fitting import Fit
@@ -79,6 +79,7 @@ class Batch:
         if not 1 <= rounds <= environment.horizon:
             raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
         self.slate_size = environment.slate_size
+        check_memory(self._config, rounds, self.slate_size)
         self._arms = ArmNets(runs, rounds, device)
         clusters = None
         self._slates: SlateNets | None = None
