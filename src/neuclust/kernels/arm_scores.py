@@ -116,42 +116,42 @@ def nearest_rows(x: Floats, centres: Floats) -> Integers:
     return out
 
 
+@inlined
+def _waves(index: Floats, turns: Floats, heights: Floats, phases: Floats, total: Floats) -> None:
+    """total (64,) += Σ_j h_j cos 2π(φ_j + Σ_r turns_jr index_r) on four directions r."""
+    for j in range(len(turns)):
+        a, b, c, d, phase, height = turns[j, 0], turns[j, 1], turns[j, 2], turns[j, 3], phases[j], heights[j]
+        for lane in range(LANES):  # cos 2πa = sin 2πy for y = ¼ − |a − round a|
+            angle = phase + ((a * index[0, lane] + b * index[1, lane]) + (c * index[2, lane] + d * index[3, lane]))
+            y = 0.25 - abs(angle - math.floor(angle + 0.5))
+            s = y * y
+            sine = ((((((_S7 * s + _S6) * s + _S5) * s + _S4) * s + _S3) * s + _S2) * s + _S1) * s + _S0
+            total[lane] += height * (y * sine)
+
+
 @compiled
 def cosine_sums(x: Floats, linear: Floats, turns: Floats, heights: Floats, phases: Floats) -> Floats:
-    """l_m0 + l_mᵀx + Σ_j h_mj cos 2π(Σ_r W_mrj (P_mᵀx)_r + φ_mj) of M models on R directions each: (M, n).
-    `linear` (M, 1 + R + R', d + 1) has the rows [l_m0, l_m] and [0, P_mr]; `turns` W (M, R, D); heights and phases
-    (M, D)."""
+    """l_m0 + l_mᵀx + Σ_j h_mj cos 2π(φ_mj + Σ_r W_mjr p_mrᵀx) of M models on four directions p_mr each: (M, n).
+    `linear` (M, 5, d + 1) has the rows [l_m0, l_m] and [0, p_mr], `turns` is W (M, D, 4), h and φ are (M, D)."""
     n, d = x.shape
-    models, waves, directions = turns.shape
-    tile, index = np.empty((d, LANES)), np.empty((directions, LANES))
-    angle, total, out = np.empty(LANES), np.empty(LANES), np.empty((models, n))
-    nowhere, (u0, u1, u2, u3) = np.empty(0, np.int64), (index[0], index[1], index[2], index[3])
+    tile, index = np.empty((d, LANES)), np.empty((4, LANES))
+    total, out, nowhere = np.empty(LANES), np.empty((len(turns), n)), np.empty(0, np.int64)
     for start in range(0, n, LANES):
         stop = min(n, start + LANES)
         _tile(x, nowhere, start, stop, tile)
-        for m in range(models):
-            for r in range(directions):
-                index[r, :] = 0.0
+        for m in range(len(turns)):
+            index[:, :] = 0.0
+            for r in range(4):
                 _product(linear[m, 1 + r, 1:], d, tile, index[r])
             total[:] = linear[m, 0, 0]
             _product(linear[m, 0, 1:], d, tile, total)
-            for j in range(waves):
-                angle[:] = phases[m, j]
-                _product(turns[m, j, 4:], directions - 4, index[4:], angle)
-                height = heights[m, j]
-                t0, t1, t2, t3 = turns[m, j, 0], turns[m, j, 1], turns[m, j, 2], turns[m, j, 3]
-                for lane in range(LANES):  # cos 2πa = sin 2πy for y = ¼ − |a − round a|
-                    a = angle[lane] + ((t0 * u0[lane] + t1 * u1[lane]) + (t2 * u2[lane] + t3 * u3[lane]))
-                    y = 0.25 - abs(a - math.floor(a + 0.5))
-                    s = y * y
-                    sine = ((((((_S7 * s + _S6) * s + _S5) * s + _S4) * s + _S3) * s + _S2) * s + _S1) * s + _S0
-                    total[lane] += height * (y * sine)
+            _waves(index, turns[m], heights[m], phases[m], total)
             out[m, start:stop] = total[: stop - start]
     return out
 
 
 @compiled
-def relu_features(x: Floats, hidden: Floats, outputs: Floats, longest: float) -> Floats:
+def relu_outputs(x: Floats, hidden: Floats, outputs: Floats, longest: float) -> Floats:
     """v_0 + vᵀφ for every v of outputs (V, m + 1), φ = max(0, W[x, 1]) shortened to `longest`, W (m, d + 1): (V, n)."""
     n, d = x.shape
     tile, unit, length = np.empty((d, LANES)), np.empty(LANES), np.empty(LANES)
