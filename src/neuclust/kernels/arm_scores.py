@@ -1,4 +1,4 @@
-"""Compiled scores of many contexts, 64 at a time with their columns side by side, so that one instruction serves several.
+"""Compiled scores of many contexts, 64 at a time with their columns side by side: one instruction serves several.
 
 Every context goes through the same operations in the same order, wherever it stands: equal contexts have equal scores.
 Rows x are (n, d), contiguous and in double precision. A tile is (d, 64), with zeros where there is no row.
@@ -65,10 +65,8 @@ def quadratic_forms(x: Floats, constant: float, slopes: Floats, squares: Floats)
 
 
 @compiled
-def affine_beliefs(
-    x: Floats, groups: tuple[Integers, Integers], means: Floats, roots: Floats
-) -> tuple[Floats, Floats]:
-    """m_gᵀx̃ and ‖R_g x̃‖, x̃ = [1, x], of rows in groups g, for means (G, d + 1) and lower triangular R (G, d + 1, d + 1).
+def affine_beliefs(x: Floats, groups: tuple[Integers, Integers], means: Floats, roots: Floats) -> tuple[Floats, Floats]:
+    """m_gᵀy and ‖R_g y‖, y = [1, x], of rows in groups g: means (G, d + 1), R lower triangular (G, d + 1, d + 1).
     groups = (order, starts): rows order[starts[g] … starts[g + 1] − 1] form group g; an empty order is 0, 1, …"""
     order, starts = groups
     n, d = x.shape

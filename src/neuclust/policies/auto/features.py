@@ -212,8 +212,9 @@ class FeatureBlocks:
     @property
     def column_norms(self) -> Tensor:
         """What the columns of all blocks but the crosses are divided by, (p_0,)."""
-        norms = [[self.norms[ORDER.index(name)]] * size for name, size in self.sizes("squares").items()]
-        return torch.tensor(sum(norms, []), dtype=torch.float64)
+        sizes = self.sizes("squares")
+        norms = torch.tensor([self.norms[ORDER.index(name)] for name in sizes], dtype=torch.float64)
+        return norms.repeat_interleave(torch.tensor(list(sizes.values())))
 
     def scaled(self, z: Tensor) -> Tensor:
         """x of contexts z (n, d)."""

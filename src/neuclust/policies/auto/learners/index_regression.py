@@ -182,7 +182,8 @@ class IndexRegression:
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         each = self._each(features)
         means = each.mean(0)
-        return means + self.config.bonus * each.std(0), means
+        spread = ((each - means).square().sum(0) / (len(each) - 1)).sqrt()  # several times quicker than torch.std
+        return means + self.config.bonus * spread, means
 
     def _each(self, features: Features) -> Tensor:
         """(members, n)."""
@@ -195,7 +196,10 @@ class IndexRegression:
     def _coefficients(self, member: IndexModel) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """A member's arguments of `cosine_sums`: directions beyond its own are 0, angles are in full turns."""
         mean, d, r = member.belief.mean, self.dim, self.config.directions
-        linear, turns = mean.new_zeros(1 + MOST_DIRECTIONS, 1 + d), mean.new_zeros(self.config.frequencies, MOST_DIRECTIONS)
+        linear, turns = (
+            mean.new_zeros(1 + MOST_DIRECTIONS, 1 + d),
+            mean.new_zeros(self.config.frequencies, MOST_DIRECTIONS),
+        )
         linear[0, 0], linear[0, 1:] = mean[0], mean[1 : 1 + d] / self.scale
         linear[1 : 1 + r, 1:] = member.directions.T / self.scale
         turns[:, :r] = member.frequencies.T / (2 * math.pi)
