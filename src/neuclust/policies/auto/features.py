@@ -17,7 +17,7 @@ from neuclust.kernels.jit import serves
 from neuclust.kernels.regions import group_rows
 from neuclust.models.bayes_linear import shortened
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
-from neuclust.slates.cluster_choice import choose_clusters
+from neuclust.slates.cluster_choice import separated_clusters
 
 # a learner reads a leading part of this list; where contexts are not masked, without the blocks of MASKED
 ORDER = ("constant", "pooled", "average", "mask", "pooled-square", "squares", "crosses")
@@ -63,10 +63,10 @@ def find_clusters(config: BlocksConfig, x: Tensor) -> ContextClusters | None:
     if len(x) < config.fewest_arms:
         return None
     spaced = torch.arange(MOST_CLUSTERED) * len(x) // MOST_CLUSTERED  # evenly
-    found = choose_clusters(x if len(x) <= MOST_CLUSTERED else x[spaced], "silhouette", config.most_clusters)
-    if not found.clustered:
+    centroids = separated_clusters(x if len(x) <= MOST_CLUSTERED else x[spaced], config.most_clusters)
+    if centroids is None:
         return None
-    clusters = ContextClusters(found.centroids, 1.0)
+    clusters = ContextClusters(centroids, 1.0)
     return replace(clusters, spread=typical_length(x - clusters.centroids[clusters.labels(x)]))
 
 
