@@ -1,7 +1,8 @@
 """Milliseconds of `auto`'s selections by number of arms: fresh arms, a catalogue that stays, and the plain path.
 
-`python -m benchmarks.selection [--arms N ...] [--learn T] [--repeats R] [--json FILE]`. All three are measured in turn in
-one run, so that their ratio does not depend on the machine; the plain path computes the same scores by library products.
+`python -m benchmarks.selection [--arms N ...] [--learn T] [--repeats R] [--json FILE]`. All three are measured in turn
+in one run, as processor time of one thread, so that a busy machine changes them little; the plain path computes the
+same scores by library products.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,9 +41,9 @@ def learned(problem: FreshArms, slates: int) -> Auto:
 
 
 def milliseconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.thread_time()
     call()
-    return 1e3 * (time.perf_counter() - start)
+    return 1e3 * (time.thread_time() - start)
 
 
 def plain(call: Callable[[], object]) -> float:
@@ -65,12 +67,11 @@ def measured(policy: Auto, problem: FreshArms, arms: int, repeats: int) -> dict[
     for t in range(1_001, 1_001 + repeats):
         fresh = problem.round(t, arms)
         kept = Round(t, stay.arm_ids, stay.profiles, None, stay.slate_size)
-        times["fresh"].append(milliseconds(lambda r=fresh: policy.select(r)))
-        times["plain"].append(
-            plain(lambda r=fresh: policy.select(Round(r.t, r.arm_ids, r.profiles.clone(), None, r.slate_size)))
-        )
+        times["fresh"].append(milliseconds(partial(policy.select, fresh)))
+        copy = Round(t, fresh.arm_ids, fresh.profiles.clone(), None, fresh.slate_size)  # read anew
+        times["plain"].append(plain(partial(policy.select, copy)))
         policy.select(kept)
-        times["staying"].append(milliseconds(lambda r=kept: policy.select(r)))
+        times["staying"].append(milliseconds(partial(policy.select, kept)))
         equal += same_slates(policy, fresh)
     found: dict[str, Any] = {name: median(values) for name, values in times.items()}
     found |= {"arms": arms, "ratio": found["plain"] / found["fresh"], "equal slates": f"{equal} of {repeats}"}
@@ -92,12 +93,12 @@ def parts(policy: Auto, round: Round, repeats: int) -> dict[str, float]:
     times: dict[str, list[float]] = {"reading": [], "clusters": [], **{name: [] for name in learners}}
     for _ in range(repeats):
         reader = ContextReader()
-        times["reading"].append(milliseconds(lambda one=reader: one.read(blocks, round.contexts)))
+        times["reading"].append(milliseconds(partial(reader.read, blocks, round.contexts)))
         features = reader.read(blocks, round.contexts)[0]
         if blocks.clusters is not None:
-            times["clusters"].append(milliseconds(lambda one=features: one.groups))
+            times["clusters"].append(milliseconds(partial(getattr, features, "groups")))
         for name, learner in learners.items():
-            times[name].append(milliseconds(lambda one=learner, given=features: one.scores(given, round.t)))
+            times[name].append(milliseconds(partial(learner.scores, features, round.t)))
     return {name: median(values) for name, values in times.items() if values}
 
 
