@@ -103,6 +103,12 @@ BENCHMARKS = {
         quick="--quick",
         full="--json docs/records/recommend.json",
     ),
+    "selection": Benchmark(
+        "milliseconds of auto's selections among 300 to 100,000 arms, fresh and staying, beside plain products",
+        "selection",
+        quick="--arms 300 1000 --learn 20 --repeats 3",
+        full="--json docs/records/selection.json",
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "sweep_overhead",

@@ -127,6 +127,12 @@ class BayesLinear:
         lengths: Tensor = torch.linalg.vector_norm(half, dim=0)
         return lengths
 
+    def root(self) -> Tensor:
+        """R = L⁻¹, lower triangular, with √(xᵀΛ⁻¹x) = ‖Rx‖: (p, p)."""
+        factor = self._solve()[0]
+        inverse: Tensor = torch.linalg.solve_triangular(factor, torch.eye(len(factor), dtype=factor.dtype), upper=False)
+        return inverse
+
     def draw(self, rng: np.random.Generator, spread: float = 1.0) -> Tensor:
         """One weight vector w̃ = m + spread · L⁻ᵀε ~ N(m, spread² Λ⁻¹), (p,)."""
         noise = torch.from_numpy(rng.standard_normal((len(self.prior), 1)))

@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from neuclust.kernels.jit import available
+from neuclust.kernels.lloyd import lloyd
 from neuclust.randomness import stream
 
 Points = NDArray[np.float64]  # (n, d)
@@ -81,10 +83,8 @@ class ClusterReport:
 def choose_clusters(data: Tensor, criterion: str = "stability", most: int = 30, seed: int = 0) -> ClusterReport:
     """Look at 1 to `most` clusters of the rows of data (n, d)."""
     points = data.numpy(force=True).astype(np.float64)
-    sample, generator = points, stream(seed, "cluster choice")
-    if len(points) > SAMPLE:
-        sample = points[np.sort(generator.choice(len(points), SAMPLE, replace=False))]
-    most = max(1, min(most, len(np.unique(sample, axis=0)) - 1, len(sample) // 2))
+    sample = sampled(points, seed)
+    most = most_counted(sample, most)
     looked = _Looked(sample)
     references = _references(sample, most, seed)
     rows = _rows(looked, references, most, seed)
@@ -97,6 +97,34 @@ def choose_clusters(data: Tensor, criterion: str = "stability", most: int = 30, 
         criterion, len(points), len(sample), rows, chosen, rise, needed, steady.stability, clustered,
         "gaussian-mixture" if row.diagonal > row.spherical else "kmeans", torch.from_numpy(centroids),
     )  # fmt: skip
+
+
+def separated_clusters(data: Tensor, most: int = 30, seed: int = 0) -> Tensor | None:
+    """The centroids (C, d) that `choose_clusters` finds by the silhouette, None where it finds none.
+    Halves are looked at for one number of clusters alone, and references only where halves agree."""
+    points = data.numpy(force=True).astype(np.float64)
+    looked = _Looked(sampled(points, seed))
+    counts = range(2, most_counted(looked.points, most) + 1)
+    if not counts:
+        return None
+    count = max(counts, key=looked.silhouette)
+    agreements = [_Split(looked.points, seed, i).agreement(count) for i in range(HALVES)]
+    if float(np.mean(agreements)) < LEAST_STABILITY:
+        return None
+    rise, needed = separation(looked, _references(looked.points, counts[-1], seed))
+    return torch.from_numpy(looked.fit(count)[1]) if rise > needed else None
+
+
+def sampled(points: Points, seed: int) -> Points:
+    """At most `SAMPLE` of the points, in their order."""
+    if len(points) <= SAMPLE:
+        return points
+    return points[np.sort(stream(seed, "cluster choice").choice(len(points), SAMPLE, replace=False))]
+
+
+def most_counted(points: Points, most: int) -> int:
+    """The largest number of clusters that is looked at."""
+    return max(1, min(most, len(np.unique(points, axis=0)) - 1, len(points) // 2))
 
 
 def responsibilities(
@@ -160,14 +188,18 @@ class _Looked:
 
     def _refined(self, count: int) -> tuple[Labels, Points]:
         from scipy.cluster.hierarchy import fcluster
-        from sklearn.cluster import KMeans
 
         if count == 1:
             return np.zeros(len(self.points), dtype=np.int64), self.points.mean(0, keepdims=True)
         cut = np.unique(fcluster(self._tree, count, "maxclust"), return_inverse=True)[1]
         start = _one_hot(cut).T @ self.points / np.bincount(cut)[:, None]
-        found = KMeans(len(start), init=start, n_init=1, max_iter=100).fit(self.points)
-        return found.labels_.astype(np.int64), found.cluster_centers_
+        found = lloyd(self.points, start, 100) if available else None
+        if found is not None:
+            return found[0], found[1]
+        from sklearn.cluster import KMeans  # where a cluster came out empty
+
+        fitted = KMeans(len(start), init=start, n_init=1, max_iter=100).fit(self.points)
+        return fitted.labels_.astype(np.int64), fitted.cluster_centers_
 
     def squares(self, count: int) -> float:
         labels, centroids = self.fit(count)

@@ -58,7 +58,7 @@ def taught(learner: Any, slates: int, noise: float | None = None) -> Plays:
             rewards = torch.from_numpy(rng.random(K)) < chance(z)
         else:
             rewards = z[:, 0] + noise**0.5 * torch.from_numpy(rng.standard_normal(K))
-        played = plays.add(z, blocks().read(z), rewards.double())
+        played = plays.add(z, gathered().read(z), rewards.double())
         learner.learn(played, plays)
     return plays
 
@@ -70,7 +70,7 @@ def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
     sizes = blocks().sizes("crosses")
     prior = torch.tensor([PRIOR[name] for name, size in sizes.items() for _ in range(size)], dtype=torch.float64)
     covariance = torch.linalg.inv(torch.diag(1 / prior) + (x.T * counts) @ x / 0.2)
-    features = blocks().read(random_round(99, 20, D, K).profiles)
+    features = gathered().read(random_round(99, 20, D, K).profiles)
     scores, means = learner.scores(features, t=1)
     expected = features.matrix @ (covariance @ x.T @ sums / 0.2)
     torch.testing.assert_close(means, expected)
@@ -132,7 +132,7 @@ def test_a_state_brings_a_learner_back(name: str) -> None:
     learner, again = (LEARNERS[name](LearnersConfig(), gathered(), seed, "test") for seed in (3, 3))
     taught(learner, 23)
     again.load_state_dict(learner.state_dict())
-    features = blocks().read(random_round(99, 20, D, K).profiles)
+    features = gathered().read(random_round(99, 20, D, K).profiles)
     for mine, other in zip(learner.scores(features, 7), again.scores(features, 7), strict=True):
         assert torch.equal(mine, other)
 
@@ -178,7 +178,7 @@ def test_nothing_is_local_without_clusters() -> None:
 
 def test_bonuses_are_those_of_the_options() -> None:
     options = LearnersConfig(linear_bonus=0.3, local_bonus=0.5, fourier_bonus=0.7)
-    features = blocks().read(random_round(99, 20, D, K).profiles)
+    features = gathered().read(random_round(99, 20, D, K).profiles)
     for name, bonus in (("linear", 0.3), ("local", 0.5), ("fourier", 0.7)):
         given = LEARNERS[name](options, gathered(), 3, "test")
         single = LEARNERS[name](LearnersConfig(linear_bonus=1, local_bonus=1, fourier_bonus=1), gathered(), 3, "test")

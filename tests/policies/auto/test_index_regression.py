@@ -420,28 +420,6 @@ def paid_by_the_best(learner: Learner, slates: int) -> float:
     return float(hidden(fresh)[learner.means(read.read(fresh)).argsort()[-20:]].mean())
 
 
-def test_very_many_contexts_are_read_in_single_precision_and_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, plays = index(), Plays(blocks(), K)
-    taught([one], plays, range(1, 8))
-    features = blocks().read(contexts(9, 40))
-    exact = one.scores(features, 9)
-    kinds: list[torch.dtype] = []
-    columns = IndexModel.columns
-
-    def noted(self: IndexModel, x: Tensor) -> Tensor:
-        kinds.append(x.dtype)
-        return columns(self, x)
-
-    monkeypatch.setattr("neuclust.policies.auto.learners.index_regression.SINGLE_FROM", 40)
-    monkeypatch.setattr(IndexModel, "columns", noted)
-    for quick, slow in zip(one.scores(features, 9), exact, strict=True):
-        assert quick.dtype == torch.float64
-        torch.testing.assert_close(quick, slow, atol=1e-5, rtol=0)
-    assert set(kinds) == {torch.float32}
-    assert one.means(blocks().read(contexts(9, 39))).dtype == torch.float64
-    assert kinds[-1] == torch.float64
-
-
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.soak), 1])
 def test_a_hidden_direction_is_found(seed: int) -> None:
     """A slab that no line tells: what lies beyond it pays as little as what lies before it."""

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.models.bayes_linear import with_constant
+from neuclust.kernels import arm_scores
+from neuclust.models.bayes_linear import BayesLinear, with_constant
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.randomness import stream
 
@@ -18,11 +19,14 @@ FOURIER_VARIANCES = (0.1, 0.1, 0.1, 0.1)  # prior: of the constant, of the conte
 
 
 class Basis(Protocol):
-    """Maps contexts to columns (n, p); `dot` is columns times weights (p,) -> (n,)."""
+    """Maps contexts to columns (n, p); `dot` is columns times weights (p,) -> (n,), `predicted` a belief's means and
+    standard deviations, (n,) each."""
 
     def __call__(self, features: Features) -> Tensor: ...
 
     def dot(self, features: Features, weights: Tensor) -> Tensor: ...
+
+    def predicted(self, features: Features, belief: BayesLinear) -> tuple[Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,15 @@ class BlockColumns:
 
     def dot(self, features: Features, weights: Tensor) -> Tensor:
         return features.dot(weights)
+
+    def predicted(self, features: Features, belief: BayesLinear) -> tuple[Tensor, Tensor]:
+        if not features.compiled or self.size != 1 + features.x.shape[1]:
+            return predicted_from(self(features), belief)
+        norms, nobody = features.blocks.column_norms[: self.size], np.empty(0, np.int64)
+        groups = nobody, np.array([0, len(features.x)])
+        means, roots = (belief.mean / norms).unsqueeze(0).numpy(), (belief.root() / norms).unsqueeze(0).numpy()
+        found = arm_scores.affine_beliefs(features.rows.numpy(), groups, means, roots)
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,9 @@ class FourierFeatures:
     def dot(self, features: Features, weights: Tensor) -> Tensor:
         return self(features) @ weights
 
+    def predicted(self, features: Features, belief: BayesLinear) -> tuple[Tensor, Tensor]:
+        return predicted_from(self(features), belief)
+
 
 @dataclass(frozen=True, slots=True)
 class QuadraticFeatures:
@@ -83,6 +99,14 @@ class QuadraticFeatures:
 
     def dot(self, features: Features, weights: Tensor) -> Tensor:
         return self(features) @ weights
+
+    def predicted(self, features: Features, belief: BayesLinear) -> tuple[Tensor, Tensor]:
+        return predicted_from(self(features), belief)
+
+
+def predicted_from(columns: Tensor, belief: BayesLinear) -> tuple[Tensor, Tensor]:
+    """Means and standard deviations of columns (n, p): (n,), (n,)."""
+    return belief.means(columns), belief.widths(columns)
 
 
 def scaled_inputs(inputs: Tensor, scale: float) -> Tensor:

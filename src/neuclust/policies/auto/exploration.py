@@ -107,7 +107,7 @@ def best_of_the_rest(cache: ScoreCache, ranking: Ranking, taken: Tensor, steps: 
         return left[:0]
     if steps is None or clusters is None:
         return left[top(scores[left], rank[left], wanted)]
-    labels = clusters.labels(cache.features.x)[cache.group]
+    labels = cache.features.groups[0][cache.group]
     return left[assemble_groups(scores[left], labels[left], steps, rank[left], wanted)]
 
 

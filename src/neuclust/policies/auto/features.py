@@ -1,7 +1,8 @@
 """Features of a context in named blocks, each scaled to a root mean squared length of 1."""
 
 import math
-from collections.abc import Mapping
+import weakref
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -11,14 +12,18 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
+from neuclust.kernels import arm_scores
+from neuclust.kernels.jit import serves
+from neuclust.kernels.regions import group_rows
 from neuclust.models.bayes_linear import shortened
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
-from neuclust.slates.cluster_choice import choose_clusters
+from neuclust.slates.cluster_choice import separated_clusters
 
 # a learner reads a leading part of this list; where contexts are not masked, without the blocks of MASKED
 ORDER = ("constant", "pooled", "average", "mask", "pooled-square", "squares", "crosses")
 MASKED = ("pooled", "mask", "pooled-square")
 NET_CONSTANT = 0.5
+MOST_COMPILED = 64  # features: with more, library products are as quick as compiled loops
 MOST_CLUSTERED = 500  # contexts that are clustered: more only cost time
 
 
@@ -31,6 +36,8 @@ class ContextClusters:
 
     def labels(self, x: Tensor) -> Tensor:
         """The nearest centroid of each x (n, d) -> (n,)."""
+        if serves(x, self.centroids):
+            return torch.from_numpy(arm_scores.nearest_rows(x.contiguous().numpy(), self.centroids.numpy()))
         return torch.cdist(x, self.centroids).argmin(1)
 
 
@@ -56,26 +63,57 @@ def find_clusters(config: BlocksConfig, x: Tensor) -> ContextClusters | None:
     if len(x) < config.fewest_arms:
         return None
     spaced = torch.arange(MOST_CLUSTERED) * len(x) // MOST_CLUSTERED  # evenly
-    found = choose_clusters(x if len(x) <= MOST_CLUSTERED else x[spaced], "silhouette", config.most_clusters)
-    if not found.clustered:
+    centroids = separated_clusters(x if len(x) <= MOST_CLUSTERED else x[spaced], config.most_clusters)
+    if centroids is None:
         return None
-    clusters = ContextClusters(found.centroids, 1.0)
+    clusters = ContextClusters(centroids, 1.0)
     return replace(clusters, spread=typical_length(x - clusters.centroids[clusters.labels(x)]))
 
 
 @dataclass(frozen=True)
 class Features:
-    """Contexts read once for all learners: x (n, d), all blocks but the crosses (n, p_0), net inputs (n, d')."""
+    """Contexts read for all learners, x (n, d); everything else is computed when a learner first reads it."""
 
+    blocks: "FeatureBlocks"
     x: Tensor
-    plain: Tensor
-    inputs: Tensor
-    cross: float  # factor of the products x_i x_j; 0: there are none
+
+    @cached_property
+    def plain(self) -> Tensor:
+        """All blocks but the crosses, (n, p_0)."""
+        norms, named = self.blocks.norms, self.blocks.plain_blocks(self.x)
+        return torch.cat([block / norms[ORDER.index(name)] for name, block in named.items()], 1)
+
+    @cached_property
+    def rows(self) -> Tensor:
+        """What nets read but for their constant: x, and the pooled mean where contexts are masked, (n, d' − 1)."""
+        return torch.cat([self.x, pooled_mean(self.x)], 1) if self.blocks.masked else self.x.contiguous()
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        """Net inputs, (n, d')."""
+        return torch.cat([self.rows, self.x.new_full((len(self.x), 1), NET_CONSTANT)], 1)
+
+    @cached_property
+    def groups(self) -> tuple[Tensor, Tensor]:
+        """The cluster of every context (n,), and positions sorted by it (n,)."""
+        assert self.blocks.clusters is not None  # read by learners of clusters alone
+        labels = self.blocks.clusters.labels(self.x)
+        return labels, torch.argsort(labels, stable=True)
+
+    @property
+    def cross(self) -> float:
+        """Factor of the products x_i x_j; 0: there are none."""
+        return 1 / self.blocks.norms[-1] if self.blocks.crossed else 0.0
 
     @cached_property
     def matrix(self) -> Tensor:
         """All blocks, (n, p)."""
         return torch.cat([self.plain, self.cross * products(self.x)], 1) if self.cross else self.plain
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled loops score these contexts, in which equal ones have equal scores."""
+        return not self.blocks.masked and self.x.shape[1] <= MOST_COMPILED and serves(self.x)
 
     def columns(self, size: int) -> Tensor:
         """The leading `size` columns."""
@@ -83,13 +121,39 @@ class Features:
 
     def dot(self, weights: Tensor) -> Tensor:
         """The leading columns times weights (p',) -> (n,), with crosses as xᵀWx: their matrix is never formed."""
-        kept = self.plain.shape[1]
-        if len(weights) <= kept:
-            return self.plain[:, : len(weights)] @ weights
         d = self.x.shape[1]
-        square = weights.new_zeros(d, d)
-        square[tuple(torch.triu_indices(d, d, 1))] = self.cross * weights[kept:]
-        return self.plain @ weights[:kept] + ((self.x @ square) * self.x).sum(1)
+        kept = sum(self.blocks.sizes("squares").values())
+        crosses = weights.new_zeros(d, d)
+        if len(weights) > kept:
+            crosses.T[tuple(torch.triu_indices(d, d, 1))] = self.cross * weights[kept:]
+        if self.compiled:
+            scaled = weights[:kept] / self.blocks.column_norms[: len(weights)]
+            if len(weights) > 1 + d:
+                crosses.diagonal().copy_(scaled[1 + d :])
+            arrays = self.rows.numpy(), float(scaled[0]), scaled[1 : 1 + d].numpy(), crosses.numpy()
+            return torch.from_numpy(arm_scores.quadratic_forms(*arrays))
+        total = self.columns(min(kept, len(weights))) @ weights[:kept]
+        return total + ((self.x @ crosses) * self.x).sum(1) if len(weights) > kept else total
+
+
+class ContextReader:
+    """Reads the contexts of a round, and those of a catalogue that stays the same tensor only once.
+    Writing into such a tensor is noticed by its version, unless it is done past torch, through a NumPy array."""
+
+    def __init__(self) -> None:
+        self._latest: tuple[Callable[[], Tensor | None], int, Features, Tensor] | None = None
+
+    def read(self, blocks: "FeatureBlocks", z: Tensor) -> tuple[Features, Tensor]:
+        """Features of distinct contexts out of z (n, d), and the number of every arm's one, (n,)."""
+        latest, version = self._latest, -1 if z.is_inference() else z._version
+        if latest is not None and latest[0]() is z and latest[1] == version >= 0 and latest[2].blocks is blocks:
+            return latest[2:]
+        features, group = blocks.read(z), torch.arange(len(z))
+        if not features.compiled:  # elsewhere equal contexts are scored once, so that ties stay ties
+            first, group = group_rows(z)
+            features = blocks.read(z[first])
+        self._latest = weakref.ref(z), version, features, group
+        return features, group
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +181,10 @@ class FeatureBlocks:
         masked = round.query is not None or float((z == 0).to(torch.float64).mean()) > config.masked_share
         scale = float(z[lengths <= longest].abs().max()) if masked else typical_length(z)
         first = cls(masked, longest, scale, (1.0,) * len(ORDER), z.shape[1], config.cross_limit)
-        norms = {name: typical_length(block) for name, block in first._blocks(z / scale).items()}
+        norms = {name: typical_length(block) for name, block in first.plain_blocks(z / scale).items()}
         norms["crosses"] = typical_length(products(z / scale)) if first.crossed else 1.0
         settled = replace(first, norms=tuple(norms.get(name, 1.0) for name in ORDER))
-        inputs = settled.read(z).inputs[:, :-1]
+        inputs = settled.read(z).rows
         clusters = None if masked else find_clusters(config, z / scale)
         return replace(settled, input_length=typical_length(inputs), clusters=clusters)
 
@@ -145,30 +209,34 @@ class FeatureBlocks:
         """Columns of net inputs."""
         return self.dim + (2 if self.masked else 1)
 
+    @property
+    def column_norms(self) -> Tensor:
+        """What the columns of all blocks but the crosses are divided by, (p_0,)."""
+        sizes = self.sizes("squares")
+        norms = torch.tensor([self.norms[ORDER.index(name)] for name in sizes], dtype=torch.float64)
+        return norms.repeat_interleave(torch.tensor(list(sizes.values())))
+
     def scaled(self, z: Tensor) -> Tensor:
         """x of contexts z (n, d)."""
-        return shortened(z.to(torch.float64), self.longest) / self.scale
+        z = z.to(torch.float64)
+        if serves(z):
+            return torch.from_numpy(arm_scores.shortened_rows(z.contiguous().numpy(), self.longest, self.scale))
+        return shortened(z, self.longest) / self.scale
 
     def read(self, z: Tensor) -> Features:
         """Features of contexts z (n, d)."""
-        x = self.scaled(z)
-        blocks = self._blocks(x)
-        plain = torch.cat([block / self.norms[ORDER.index(name)] for name, block in blocks.items()], 1)
-        shared = [blocks["pooled"]] if self.masked else []
-        inputs = torch.cat([x, *shared, x.new_full((len(x), 1), NET_CONSTANT)], 1)
-        return Features(x, plain, inputs, 1 / self.norms[-1] if self.crossed else 0.0)
+        return Features(self, self.scaled(z))
 
-    def _blocks(self, x: Tensor) -> dict[str, Tensor]:
+    def plain_blocks(self, x: Tensor) -> dict[str, Tensor]:
         """Blocks of x (n, d) but the crosses, before they are divided by their norms."""
         one = x.new_ones(len(x), 1)
         if not self.masked:
             return {"constant": one, "average": x, "squares": x * x}
         mask = (x != 0).to(x.dtype)
         share = 1 / mask.sum(1, keepdim=True).clamp(min=1)  # 1/q
-        average, squares = x * share, x * x * share
-        pooled, pooled_square = (block.sum(1, keepdim=True) for block in (average, squares))
-        blocks = {"constant": one, "pooled": pooled, "average": average, "mask": mask * share}
-        return blocks | {"pooled-square": pooled_square, "squares": squares}
+        squares = x * x * share
+        blocks = {"constant": one, "pooled": pooled_mean(x), "average": x * share, "mask": mask * share}
+        return blocks | {"pooled-square": squares.sum(1, keepdim=True), "squares": squares}
 
     def state_dict(self) -> dict[str, Tensor]:
         numbers = [float(self.masked), self.longest, self.scale, float(self.dim), self.input_length, *self.norms]
@@ -190,6 +258,11 @@ class FeatureBlocks:
             expect(len(clusters.centroids) > 0 and clusters.spread > 0, "clusters of some spread", clusters.spread)
             expect(not masked, "clusters of contexts that are not masked", "masked ones")
         return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, clusters)
+
+
+def pooled_mean(x: Tensor) -> Tensor:
+    """The mean of the entries that are not 0: (n, d) -> (n, 1)."""
+    return (x / (x != 0).sum(1, keepdim=True).clamp(min=1)).sum(1, keepdim=True)
 
 
 def products(x: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import DataError
 from neuclust.kernels.ranking import sound, top
-from neuclust.kernels.regions import group_rows
 from neuclust.models.encoder import active_contexts
 from neuclust.models.state import Shape, check_shapes, nested, take_count, take_whole, under
 from neuclust.models.watch import LearningWatch
@@ -27,7 +26,7 @@ from neuclust.policies.auto.exploration import (
     explored_arms,
     optimistic_slots,
 )
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
+from neuclust.policies.auto.features import BlocksConfig, ContextReader, FeatureBlocks
 from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig
 from neuclust.policies.wiring import check_update, readable
@@ -113,6 +112,7 @@ class Auto:
         self.gains = MarginalGains(config.marginal_gains, slate_size)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
+        self._reader = ContextReader()
         self._earlier_failures = 0  # of ensembles before the last restart
         self._latest_read: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
 
@@ -151,8 +151,7 @@ class Auto:
         ensemble = self._ensemble_for(round)
         if ensemble is None:
             return None
-        first, group = group_rows(round.contexts)  # equal contexts once, so that ties stay ties
-        return ScoreCache(ensemble, ensemble.blocks.read(round.contexts[first]), group, round.key)
+        return ScoreCache(ensemble, *self._reader.read(ensemble.blocks, round.contexts), round.key)
 
     def _ensemble_for(self, round: Round) -> Ensemble | None:
         """The ensemble, or one without data on this round's scales."""

@@ -135,10 +135,11 @@ class BlockRegression:
         return self.basis.dot(features, self.belief.mean)
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        means = self.means(features)
         if self.bonus == 0:
+            means = self.means(features)
             return means, means
-        return means + self.bonus * self.belief.widths(self.basis(features)), means
+        means, widths = self.basis.predicted(features, self.belief)
+        return means + self.bonus * widths, means
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.belief.observe(self.basis(played.features), played.rewards)

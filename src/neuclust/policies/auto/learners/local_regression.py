@@ -3,9 +3,11 @@ r = level + w_cᵀx + noise,  x = [1, (z − centroid_c)/spread],  w_c ~ N(0, di
 
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from neuclust.kernels import arm_scores
 from neuclust.models.bayes_linear import with_constant
 from neuclust.models.state import expect, take, take_numbers
 from neuclust.policies.auto.features import ContextClusters, Features
@@ -32,19 +34,19 @@ class LocalRegression:
         self._solved: tuple[Tensor, Tensor] | None = None
 
     def _solve(self) -> tuple[Tensor, Tensor]:
-        """Λ⁻¹ (C, p, p) and the means of w (C, p); computed on the first read after a change."""
+        """R with Λ⁻¹ = RᵀR, lower triangular (C, p, p), and the means of w (C, p); on the first read after a change."""
         if self._solved is None:
             prior = torch.cat([self.variances[:1], self.variances[1:].expand(self._moment.shape[1] - 1)])
-            noise = self.noise * self.scale.unit
-            precision = self._gram / noise + torch.diag(1 / (prior * self.scale.unit**2))
-            covariance: Tensor = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-            moment = (self._moment - self.level * self._gram[:, 0]) / noise
-            self._solved = covariance, (covariance @ moment.unsqueeze(2))[:, :, 0]
+            noise, unit = self.noise * self.scale.unit, self.scale.unit
+            factor = torch.linalg.cholesky(self._gram / noise + torch.diag(1 / (prior * unit**2)))
+            root = torch.linalg.solve_triangular(factor, torch.eye(len(prior), dtype=factor.dtype), upper=False)
+            moment = ((self._moment - self.level * self._gram[:, 0]) / noise).unsqueeze(2)
+            self._solved = root, (root.mT @ (root @ moment))[:, :, 0]
         return self._solved
 
     def _read(self, features: Features) -> tuple[Tensor, Tensor]:
         """x (n, p) and clusters (n,)."""
-        labels = self.clusters.labels(features.x)
+        labels = features.groups[0]
         x = (features.x - self.clusters.centroids[labels]) / self.clusters.spread
         return with_constant(x), labels
 
@@ -53,13 +55,30 @@ class LocalRegression:
         return self.level + (x * self._solve()[1][labels]).sum(1)
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        (x, labels), (covariance, weights) = self._read(features), self._solve()
-        means = self.level + (x * weights[labels]).sum(1)
-        squares = torch.empty_like(means)
+        means, widths = self._compiled(features) if features.compiled else self._plain(features)
+        return means + self.bonus * widths, means
+
+    def _plain(self, features: Features) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations, (n,) each."""
+        (x, labels), root = self._read(features), self._solve()[0]
+        widths = x.new_empty(len(x))
         for cluster in torch.unique(labels).tolist():  # one product per cluster, not one matrix per arm
             mine = labels == cluster
-            squares[mine] = ((x[mine] @ covariance[cluster]) * x[mine]).sum(1)
-        return means + self.bonus * squares.clamp(min=0).sqrt(), means
+            widths[mine] = torch.linalg.vector_norm(x[mine] @ root[cluster].T, dim=1)
+        return self.means(features), widths
+
+    def _compiled(self, features: Features) -> tuple[Tensor, Tensor]:
+        """The same with centroids and spread in the coefficients, so that contexts are read as they are."""
+        (root, weights), (labels, order) = self._solve(), features.groups
+        both = torch.cat([weights.unsqueeze(1), root], 1)  # (C, 1 + p, p)
+        slopes = both[:, :, 1:] / self.clusters.spread
+        levels = both[:, :, :1] - slopes @ self.clusters.centroids.unsqueeze(2)
+        levels[:, 0] += self.level
+        folded = torch.cat([levels, slopes], 2).numpy()
+        starts = np.concatenate([[0], np.cumsum(np.bincount(labels.numpy(), minlength=len(root)))])
+        means, roots = np.ascontiguousarray(folded[:, 0]), np.ascontiguousarray(folded[:, 1:])
+        found = arm_scores.affine_beliefs(features.rows.numpy(), (order.numpy(), starts), means, roots)
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
     def learn(self, played: Played, plays: Plays) -> None:
         (x, labels), rewards = self._read(played.features), played.rewards
@@ -76,15 +95,15 @@ class LocalRegression:
 
     def _set_level(self) -> None:
         """The clusters' mean level, each weighted by the share of it that the data determines."""
-        covariance, weights = self._solve()
-        known = 1 - covariance[:, 0, 0] / (self.variances[0] * self.scale.unit**2)
+        root, weights = self._solve()
+        known = 1 - root[:, :, 0].square().sum(1) / (self.variances[0] * self.scale.unit**2)
         total = self.scale.level + float((known * (self.level + weights[:, 0])).sum())
         self.level, self._solved = total / (1 + float(known.sum())), None
 
     def _set_variances(self) -> None:
         """One evidence step (MacKay, 1992) for both variances and the noise."""
-        config, unit, (covariance, weights) = self.config, self.scale.unit, self._solve()
-        uncertain = torch.diagonal(covariance, dim1=1, dim2=2) / unit**2
+        config, unit, (root, weights) = self.config, self.scale.unit, self._solve()
+        uncertain = root.square().sum(1) / unit**2
         stepped, determined = [], 0.0
         # the prior variance counts like one determined weight: few levels that happen to agree must not end exploration
         for block, prior, first in zip((slice(0, 1), slice(1, None)), self.variances.tolist(), VARIANCES, strict=True):

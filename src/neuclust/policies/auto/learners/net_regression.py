@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.models.bayes_linear import BayesLinearConfig, NetRegression
+from neuclust.kernels import arm_scores
+from neuclust.kernels.jit import serves
+from neuclust.models.bayes_linear import LONGEST, BayesLinearConfig, NetRegression
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
 from neuclust.models.state import load_saved_state, saved_state
-from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.policies.auto.features import NET_CONSTANT, FeatureBlocks, Features
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.randomness import stream
 
@@ -51,11 +53,22 @@ class NetLearner:
         self._apply_prior(RewardScale())
 
     def means(self, features: Features) -> Tensor:
-        return self.posterior.means(self.regression.features(features.inputs))
+        return self._outputs(features, self.posterior.mean.unsqueeze(0))[0]
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:
-        x, rng = self.regression.features(features.inputs), stream(self.seed, f"{self.purpose} draw", t)
-        return x @ self.posterior.draw(rng, self.spread), self.posterior.means(x)
+        rng = stream(self.seed, f"{self.purpose} draw", t)
+        weights = torch.stack([self.posterior.draw(rng, self.spread), self.posterior.mean])
+        scores, means = self._outputs(features, weights)
+        return scores, means
+
+    def _outputs(self, features: Features, weights: Tensor) -> Tensor:
+        """[1, φ] of every context times weights (V, m + 1): (V, n)."""
+        if not serves(features.rows):
+            return weights @ self.regression.features(features.inputs).T
+        hidden = self.net.net.weights[0].clone()
+        hidden[:, -1] *= NET_CONSTANT
+        arrays = features.rows.numpy(), hidden.numpy(), weights.numpy(), LONGEST
+        return torch.from_numpy(arm_scores.relu_outputs(*arrays))
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
