@@ -18,7 +18,7 @@ from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.models.feature_net import FeatureNet
 from neuclust.models.history import History
-from neuclust.models.state import expect, load_saved_state, saved_state, take, take_count, take_number
+from neuclust.models.state import expect, load_saved_state, saved_state, take, take_number
 
 LARGE = 1e12  # sums of squares from which rounding comes near the prior's share of the precision
 LONGEST = 1e3  # of a net's features: one outlier of a million would leave no digits for all other weights
@@ -46,22 +46,22 @@ def with_constant(features: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SufficientStatistics:
-    """XᵀX (p, p), Xᵀr (p,), Σr² and the number of observations."""
+    """XᵀX (p, p), Xᵀr (p,), Σr² and the number of observations, each weighted by its exposure a: Σa x xᵀ, Σr²/a, Σa."""
 
     gram: Tensor
     moment: Tensor
     energy: float
-    count: int
+    count: float
 
     @classmethod
     def none(cls, size: int) -> Self:
         """Of no observation of `size` features."""
-        return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0.0, 0)
+        return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0.0, 0.0)
 
     def plus(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> Self:
         """With features (u, p) added, each observed counts (u,) times with rewards that add up to sums (u,)."""
         gram, moment = self.gram + (features.T * counts) @ features, self.moment + features.T @ sums
-        return type(self)(gram, moment, self.energy + energy, self.count + round(float(counts.sum())))
+        return type(self)(gram, moment, self.energy + energy, self.count + float(counts.sum()))
 
     def precision(self, prior: Tensor, noise_variance: float) -> Tensor:
         """Λ for prior variances (p,), (p, p)."""
@@ -82,9 +82,10 @@ class BayesLinear:
         self.data = SufficientStatistics.none(len(prior))
         self._solved: tuple[Tensor, Tensor] | None = None
 
-    def observe(self, features: Tensor, rewards: Tensor) -> None:
-        """Add features (k, p) with rewards (k,)."""
-        self._accept(self.data.plus(features, rewards, torch.ones_like(rewards), float(rewards @ rewards)))
+    def observe(self, features: Tensor, rewards: Tensor, counts: Tensor | None = None) -> None:
+        """Add features (k, p) with rewards (k,), each seen counts (k,) times, or with such a chance; 1 if not given."""
+        counts = torch.ones_like(rewards) if counts is None else counts
+        self._accept(self.data.plus(features, rewards, counts, float(rewards @ (rewards / counts))))
 
     def rebuild(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:
         """Start over from distinct features (u, p), each observed counts (u,) times with rewards of sums (u,) in all;
@@ -124,6 +125,11 @@ class BayesLinear:
         lengths: Tensor = torch.linalg.vector_norm(half, dim=0)
         return lengths
 
+    def covariances(self, features: Tensor) -> Tensor:
+        """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
+        half = torch.linalg.solve_triangular(self._solve()[0], features.T, upper=False)
+        return half.T @ half
+
     def draw(self, rng: np.random.Generator, spread: float = 1.0) -> Tensor:
         """One weight vector w̃ = m + spread · L⁻ᵀε ~ N(m, spread² Λ⁻¹), (p,)."""
         noise = torch.from_numpy(rng.standard_normal((len(self.prior), 1)))
@@ -152,14 +158,16 @@ class BayesLinear:
             "prior": self.prior.clone(),
             "noise": torch.tensor(self.noise_variance, dtype=torch.float64),
             "energy": torch.tensor(self.data.energy, dtype=torch.float64),
-            "count": torch.tensor(self.data.count),
+            "count": torch.tensor(self.data.count, dtype=torch.float64),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moment = take(state, "gram", self.data.gram), take(state, "moment", self.data.moment)
         prior, noise = take(state, "prior", self.prior), take_number(state, "noise")
         expect(noise > 0 and bool((prior > 0).all()), "noise and prior above 0", "0 or less")
-        self.data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
+        energy, count = take_number(state, "energy"), take_number(state, "count")
+        expect(count >= 0, "count of at least 0", count)
+        self.data = SufficientStatistics(gram, moment, energy, count)
         self.reweight(prior, noise)
 
 

@@ -43,8 +43,9 @@ class NetLearner:
 
     saved = ("net", "posterior")
 
-    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
+    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str, shift: int) -> None:
         self.spread, self.seed, self.purpose = config.spread, seed, purpose
+        self.shift = shift  # slates by which training comes earlier, so that two nets do not train in one update
         self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
         self.net, self.posterior = self.regression.net, self.regression.posterior
 
@@ -56,7 +57,14 @@ class NetLearner:
         return x @ self.posterior.draw(rng, self.spread), self.posterior.means(x)
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
+        features, belief = self.regression.features, self.posterior
+        if not self.net.due(plays.slates + self.shift):
+            belief.observe(features(played.features.inputs), played.rewards, played.exposures)
+            return
+        held = plays.held()
+        inputs = held.features.inputs
+        self.net.fit((inputs, held.sums / held.counts, held.counts), plays.slates)
+        belief.rebuild(features(inputs), held.sums, held.counts, held.energy)
 
     @property
     def failures(self) -> int:
