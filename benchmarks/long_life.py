@@ -1,6 +1,6 @@
 """What a policy costs over a long life on fresh arms: milliseconds of updates and selections, and the size of its save.
 
-    python -m benchmarks.long_life --rounds 20000 --arms 300 --out life.json
+    OMP_NUM_THREADS=1 python -m benchmarks.long_life --rounds 20000 --arms 300 --out life.json
 
 Every round offers new arms (`benchmarks/fresh_arms.py`), so that no table of contexts stays small by itself. One line
 per block of rounds: median, mean and worst milliseconds, MB of the state, mean regret. `exponent` is the slope of the
@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
-
 import numpy as np
+import torch
 
 from benchmarks.fresh_arms import FreshArms
 from neuclust.core import Policy
@@ -95,6 +92,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--block", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path)
+    torch.set_num_threads(1)
     report = live(parser.parse_args(words))
     for block in report["blocks"]:
         print(json.dumps(block))

@@ -127,7 +127,7 @@ class BayesLinear:
 
     def covariances(self, features: Tensor) -> Tensor:
         """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
-        half = torch.linalg.solve_triangular(self._solve()[0], features.T, upper=False)
+        half: Tensor = torch.linalg.solve_triangular(self._solve()[0], features.T, upper=False)
         return half.T @ half
 
     def draw(self, rng: np.random.Generator, spread: float = 1.0) -> Tensor:

@@ -93,15 +93,14 @@ class Plays:
         return list(self._latest)[-slates:]
 
     def state_dict(self) -> dict[str, Tensor]:
-        z, rewards, exposures = zip(*self._latest, strict=True) if self._latest else [(self.contexts.rows[:0],)] * 3
-        paired = torch.stack([torch.cat(rewards), torch.cat(exposures)], -1) if self._latest else torch.zeros(0, 2)
+        paid = [torch.stack([rewards, exposures], 1) for _, rewards, exposures in self._latest]
         return {
             "numbers": torch.tensor([self.slates, self.observations]),
             "contexts": self.contexts.rows.clone(),
             "totals": self._totals.rows.clone(),
-            "latest.contexts": torch.cat(z),
-            "latest.paid": paired.to(torch.float64),
-            "latest.sizes": torch.tensor([len(rows) for rows in z if len(rows)], dtype=torch.int64),
+            "latest.contexts": torch.cat([self.contexts.rows[:0], *(z for z, _, _ in self._latest)]),
+            "latest.paid": torch.cat([torch.zeros(0, 2, dtype=torch.float64), *paid]),
+            "latest.sizes": torch.tensor([len(one) for one in paid], dtype=torch.int64),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -117,11 +116,12 @@ class Plays:
         expect(
             whole and len(sizes) == min(slates, self._latest.maxlen or 0), f"the latest of {slates} slates", "others"
         )
-        rows = {row.tobytes(): i for i, row in enumerate(contexts.numpy())}
-        expect(len(rows) == len(contexts) <= observations, "contexts that differ, each observed", "others")
-        self.slates, self.observations, self._row_of = slates, observations, rows
+        row_of = {row.tobytes(): i for i, row in enumerate(contexts.numpy())}
+        expect(len(row_of) == len(contexts) <= observations, "contexts that differ, each observed", "others")
+        self.slates, self.observations, self._row_of = slates, observations, row_of
         self.contexts.load(contexts)
         self._totals.load(totals)
         self._latest.clear()
-        parts = (table.split(sizes.tolist()) for table in (z, paid[:, 0], paid[:, 1]))
-        self._latest.extend((a.clone(), b.clone(), c.clone()) for a, b, c in zip(*parts, strict=True))
+        for end, size in zip(sizes.cumsum(0).tolist(), sizes.tolist(), strict=True):
+            rows = slice(end - size, end)
+            self._latest.append((z[rows].clone(), paid[rows, 0].clone(), paid[rows, 1].clone()))

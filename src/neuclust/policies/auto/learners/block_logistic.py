@@ -1,4 +1,4 @@
-"""Bayesian logistic regression on feature blocks by an online Laplace approximation (Spiegelhalter and Lauritzen, 1990).
+"""Bayesian logistic regression on feature blocks by an online Laplace approximation (Spiegelhalter, Lauritzen, 1990).
 
 Every observation enters the posterior as the Gaussian one that has the slope and curvature of its likelihood at the
 posterior mode. While there are few, all of them are linearised again at later modes; then their sums are kept.

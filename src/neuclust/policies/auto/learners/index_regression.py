@@ -200,8 +200,8 @@ class Ascent:
 
 class IndexRegression:
     """Score: mean over the members + `bonus` standard deviations between them.
-    Members are optimised in turn, each as a copy that takes its place at the end. When the number of slates has doubled,
-    or as many came as the memory holds, candidates follow, one from a random start and one for each of `LENGTHS` from
+    Members are optimised in turn, each as a copy that takes its place at the end. When the number of slates has
+    doubled, or as many came as the memory holds, candidates follow, one from a random start and one for each of `LENGTHS` from
     the gradient directions of a quadratic regression; each takes the place of the member of the least posterior if its
     own is larger. An update does a fixed amount of this work; what is left waits."""
 
