@@ -201,9 +201,9 @@ class Ascent:
 class IndexRegression:
     """Score: mean over the members + `bonus` standard deviations between them.
     Members are optimised in turn, each as a copy that takes its place at the end. When the number of slates has
-    doubled, or as many came as the memory holds, candidates follow, one from a random start and one for each of `LENGTHS` from
-    the gradient directions of a quadratic regression; each takes the place of the member of the least posterior if its
-    own is larger. An update does a fixed amount of this work; what is left waits."""
+    doubled, or as many came as the memory holds, candidates follow, one from a random start and one for each of
+    `LENGTHS` from the gradient directions of a quadratic regression; each takes the place of the member of the least
+    posterior if its own is larger. An update does a fixed amount of this work; what is left waits."""
 
     def __init__(
         self, config: IndexConfig, regression: BlockRegressionConfig, blocks: FeatureBlocks, seed: int, purpose: str
@@ -287,13 +287,15 @@ class IndexRegression:
         self._ascent, self._turn = None, self._turn + 1
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {"numbers": torch.tensor([self._due, self._doubled, self._drawn, self._turn, self._turns])}
+        numbers = torch.tensor([self._due, self._doubled, self._drawn, self._turn, self._turns, len(self.members)])
+        state = {"numbers": numbers}
         for m, member in enumerate(self.members):
             state |= nested(f"member.{m}", member.state_dict())
         return state | ({} if self._ascent is None else nested("ascent", self._ascent.state_dict()))
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        due, doubled, drawn, turn, turns = take(state, "numbers", torch.zeros(5, dtype=torch.int64)).tolist()
+        due, doubled, drawn, turn, turns, count = take(state, "numbers", torch.zeros(6, dtype=torch.int64)).tolist()
+        expect(count == len(self.members), f"{len(self.members)} members of `index`", count)
         expect(
             min(due, doubled) >= 1 and drawn >= len(self.members), "times of ascents and a count of all models", drawn
         )
