@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 python -m benchmarks.long_life --rounds 20000 --arms 300 --out life.json
 
 Every round offers new arms (`benchmarks/fresh_arms.py`), so that no table of contexts stays small by itself. One line
-per block of rounds: median, mean and worst milliseconds, MB of the state, mean regret. `exponent` is the slope of the
+per block of rounds: median, mean and worst milliseconds of the processor, MB of the state, mean regret. `exponent` is the slope of the
 logarithm of milliseconds per round against that of the round, by least squares over the blocks after the first.
 """
 
@@ -59,13 +59,13 @@ def live(arguments: argparse.Namespace) -> dict[str, Any]:
         selecting, updating, lost = [], [], 0.0
         for t in range(first, last + 1):
             round = world.round(t, arguments.arms)
-            start = time.perf_counter()
+            start = time.process_time()
             slate = policy.select(round)
-            selected = time.perf_counter()
+            selected = time.process_time()
             feedback = world.play(round, slate)
-            again = time.perf_counter()
+            again = time.process_time()
             policy.update(round, slate, feedback)
-            updating.append(time.perf_counter() - again)
+            updating.append(time.process_time() - again)
             selecting.append(selected - start)
             lost += world.regret(round, slate.positions)
         updates += updating
