@@ -3,8 +3,9 @@
     OMP_NUM_THREADS=1 python -m benchmarks.long_life --rounds 20000 --arms 300 --out life.json
 
 Every round offers new arms (`benchmarks/fresh_arms.py`), so that no table of contexts stays small by itself. One line
-per block of rounds: median, mean and worst milliseconds of the processor, MB of the state, mean regret. `exponent` is the slope of the
-logarithm of milliseconds per round against that of the round, by least squares over the blocks after the first.
+per block of rounds: median, mean and worst milliseconds of the processor's time, MB of the state, regret per round.
+`exponent` is the slope of the logarithm of milliseconds per round against that of the round, by least squares over the
+blocks after the first.
 """
 
 from __future__ import annotations

@@ -114,10 +114,13 @@ def _batches(
         share = (counts / n).astype(np.float32)
         yield from ((rows, y, share) for _ in range(config.steps))
         return
-    size, ends = (config.steps, config.batch_size), np.cumsum(counts)
-    whole = bool((counts == np.round(counts)).all())
-    drawn = rng.integers(int(n), size=size) if whole else n * rng.random(size)
-    for pick in np.searchsorted(ends, drawn, side="right"):  # observation -> its distinct row
+    size = (config.steps, config.batch_size)
+    if bool((counts == np.round(counts)).all()):
+        owner = np.repeat(np.arange(len(counts)), counts.astype(np.int64))  # observation -> its distinct row
+        picks = owner[rng.integers(len(owner), size=size)]
+    else:
+        picks = rng.choice(len(counts), size=size, p=counts / n)
+    for pick in picks:
         yield rows[pick], y[pick], 1 / config.batch_size
 
 
