@@ -125,11 +125,6 @@ class BayesLinear:
         lengths: Tensor = torch.linalg.vector_norm(half, dim=0)
         return lengths
 
-    def covariances(self, features: Tensor) -> Tensor:
-        """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
-        half: Tensor = torch.linalg.solve_triangular(self._solve()[0], features.T, upper=False)
-        return half.T @ half
-
     def draw(self, rng: np.random.Generator, spread: float = 1.0) -> Tensor:
         """One weight vector w̃ = m + spread · L⁻ᵀε ~ N(m, spread² Λ⁻¹), (p,)."""
         noise = torch.from_numpy(rng.standard_normal((len(self.prior), 1)))
@@ -169,6 +164,12 @@ class BayesLinear:
         expect(count >= 0, "count of at least 0", count)
         self.data = SufficientStatistics(gram, moment, energy, count)
         self.reweight(prior, noise)
+
+
+def prediction_covariance(belief: BayesLinear, features: Tensor) -> Tensor:
+    """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
+    half: Tensor = torch.linalg.solve_triangular(belief._solve()[0], features.T, upper=False)
+    return half.T @ half
 
 
 class NetRegression:

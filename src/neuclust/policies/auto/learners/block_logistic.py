@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
 from neuclust.kernels.logistic import STILL, damped, linearised, posterior_mode
-from neuclust.models.bayes_linear import BayesLinear
+from neuclust.models.bayes_linear import BayesLinear, prediction_covariance
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state
 from neuclust.policies.auto.plays import Played, Plays
@@ -71,7 +71,7 @@ class BlockLogistic:
     def _observe(self, played: Played) -> None:
         """Add one slate, linearised at the mode given it and all before."""
         x, sums, counts = played.features.columns(self.prior.size), played.rewards, played.exposures
-        odds = posterior_mode(self.belief.means(x), self.belief.covariances(x), sums, counts)
+        odds = posterior_mode(self.belief.means(x), prediction_covariance(self.belief, x), sums, counts)
         self.belief.observe(x, *linearised(odds, sums, counts))
 
     def _linearise_again(self, plays: Plays) -> None:
