@@ -37,6 +37,11 @@ BENCHMARKS = {
         quick="--arms 100 1000 --learn 50 --repeats 3 --patience 3",
         full="--json docs/records/peers.json",
     ),
+    "long-life": Benchmark(
+        "what updates, selections and saves of `auto` cost over a long life, with new arms in every round",
+        "long_life",
+        quick="--rounds 300 --block 100",
+    ),
     "scaling": Benchmark(
         "how time and memory grow with arms, rounds, parameters and slate size",
         "scaling",

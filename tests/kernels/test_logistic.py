@@ -1,4 +1,4 @@
-"""Newton's method for logistic regression against a general optimiser."""
+"""Laplace's approximation of a logistic likelihood against a general optimiser."""
 
 from __future__ import annotations
 
@@ -6,59 +6,43 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize
-from torch import Tensor
 
-from neuclust.kernels.logistic import LONGEST, newton
+from neuclust.kernels.logistic import FLAT, LONGEST, damped, linearised, posterior_mode
 from neuclust.randomness import stream
 
-P = 4
 
-
-def data(n: int = 60) -> tuple[Tensor, Tensor, Tensor]:
-    rng = stream(1, "test logistic")
-    x = torch.from_numpy(rng.standard_normal((n, P)))
-    counts = torch.from_numpy(rng.integers(1, 4, n).astype(float))
-    return x, torch.from_numpy(rng.binomial(counts.numpy().astype(int), 0.4).astype(float)), counts
-
-
-PRIOR = torch.tensor([0.5, 2.0, 1.0, 0.1], dtype=torch.float64)
-ZERO = torch.zeros(P, dtype=torch.float64)
-
-
-def test_it_finds_the_most_probable_weights() -> None:
-    x, sums, counts = data()
-
-    def energy(m: np.ndarray) -> float:
-        f = x.numpy() @ m
-        return float(
-            0.5 * (m**2 / PRIOR.numpy()).sum() - (sums.numpy() * f - counts.numpy() * np.logaddexp(0, f)).sum()
-        )
-
-    expected = minimize(energy, np.zeros(P), method="BFGS", options={"gtol": 1e-8}).x
-    mean, factor = newton(x, sums, counts, PRIOR, ZERO, steps=20)
-    assert mean.numpy() == pytest.approx(expected, abs=1e-3)
-    chance = torch.sigmoid(x @ mean)
-    precision = torch.diag(1 / PRIOR) + (x.T * counts * chance * (1 - chance)) @ x
-    torch.testing.assert_close(factor @ factor.T, precision, rtol=0.02, atol=0.02)
-
-
-def test_equal_rows_once_are_equal_rows_many_times() -> None:
-    x, sums, counts = data(10)
-    rows = torch.repeat_interleave(torch.arange(10), counts.long())
-    share = torch.cat([torch.arange(int(c)) < int(s) for s, c in zip(sums, counts, strict=True)]).double()
-    once = newton(x, sums, counts, PRIOR, ZERO, 3)[0]
-    torch.testing.assert_close(once, newton(x[rows], share, torch.ones(len(rows)).double(), PRIOR, ZERO, 3)[0])
+def test_gaussian_observations_have_the_slope_and_curvature_of_the_likelihood() -> None:
+    odds = torch.tensor([-2.0, 0.3, 1.5, 30.0], dtype=torch.float64, requires_grad=True)
+    sums, counts = torch.tensor([1.0, 0.2, 2.0, 0.0]).double(), torch.tensor([3.0, 0.5, 2.0, 1.0]).double()
+    likelihood = (sums * odds - counts * torch.nn.functional.softplus(odds)).sum()
+    (slope,) = torch.autograd.grad(likelihood, odds, create_graph=True)
+    (curvature,) = torch.autograd.grad(slope.sum(), odds)
+    total, weights = linearised(odds.detach(), sums, counts)
+    torch.testing.assert_close(total - weights * odds.detach(), slope.detach())
+    torch.testing.assert_close(weights[:3], -curvature[:3])
+    assert float(weights[3]) == FLAT  # a likelihood that is flat there still counts a little
 
 
 def test_no_step_moves_a_log_odds_further_than_allowed() -> None:
-    """Two classes a line divides, under next to no prior: the best weights are far away."""
-    x = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
-    sums, counts = torch.tensor([500.0, 0.0]).double(), torch.tensor([500.0, 500.0]).double()
-    mean, loose = torch.zeros(1).double(), torch.tensor([1e6]).double()
-    for _ in range(30):
-        after, _ = newton(x, sums, counts, loose, mean, 1)
-        assert float((after - mean).abs().max()) <= LONGEST + 1e-12
-        mean = after
-    assert float(mean) > LONGEST
-    start = torch.ones(1).double()
-    assert float(newton(x[:0], sums[:0], counts[:0], loose, start, 2)[0]) == 0  # nothing seen: back to the prior
+    here = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    assert damped(here, torch.tensor([9.0, 4.0]).double()).tolist() == pytest.approx([LONGEST, 2.0])
+    assert damped(here, torch.tensor([2.0, 0.0]).double()).tolist() == [2.0, 0.0]
+    assert len(damped(here[:0], here[:0])) == 0
+
+
+@pytest.mark.parametrize("spread", [0.3, 3.0, 30.0])
+def test_the_mode_is_that_of_a_general_optimiser(spread: float) -> None:
+    """Also where the prior is so wide that undamped steps would overshoot."""
+    rng = stream(1, "test mode")
+    root = rng.standard_normal((3, 3))
+    covariance, prior = spread * (root @ root.T + np.eye(3)), np.array([-6.0, 0.5, 2.0])
+    sums, counts = np.array([1.0, 0.0, 0.4]), np.array([1.0, 1.0, 0.5])
+
+    def energy(f: np.ndarray) -> float:
+        apart = f - prior
+        fit = sums * f - counts * np.logaddexp(0, f)
+        return float(0.5 * apart @ np.linalg.solve(covariance, apart) - fit.sum())
+
+    expected = minimize(energy, prior, method="BFGS", options={"gtol": 1e-9}).x
+    found = posterior_mode(*(torch.from_numpy(one) for one in (prior, covariance, sums, counts)))
+    assert found.numpy() == pytest.approx(expected, abs=0.02)

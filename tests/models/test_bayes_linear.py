@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 from torch import Tensor
 
 from neuclust.errors import ConfigError, StateError
-from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, with_constant
+from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, prediction_covariance, with_constant
 from neuclust.randomness import stream
 
 PRIOR = torch.tensor([0.1, 0.5, 2.0, 0.3], dtype=torch.float64)
@@ -126,3 +126,20 @@ def test_the_constant_comes_first() -> None:
 def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"expected a (finite )?number"):
         BayesLinearConfig(**change)
+
+
+def test_exposures_weigh_observations_and_two_halves_are_one() -> None:
+    """A reward of r seen with exposure a has the statistics of one of mean r/a and weight a."""
+    x, r = data()
+    shares = torch.linspace(0.2, 1.0, len(r), dtype=torch.float64)
+    model = BayesLinear(PRIOR, NOISE)
+    model.observe(x, r * shares, shares)
+    precision = torch.diag(1 / PRIOR) + (x.T * shares) @ x / NOISE
+    torch.testing.assert_close(model.mean, torch.linalg.solve(precision, x.T @ (r * shares) / NOISE))
+    torch.testing.assert_close(prediction_covariance(model, x[:3]), x[:3] @ torch.linalg.inv(precision) @ x[:3].T)
+    assert model.data.count == pytest.approx(float(shares.sum()))
+    assert model.data.energy == pytest.approx(float((shares * r * r).sum()))
+    plain, ones = BayesLinear(PRIOR, NOISE), BayesLinear(PRIOR, NOISE)
+    plain.observe(x, r)
+    ones.observe(x, r, torch.ones_like(r))
+    assert torch.equal(plain.mean, ones.mean)

@@ -120,7 +120,8 @@ def nets(policy: Any) -> list[tuple[Network, Tensor, Tensor]]:
         return [(policy.net.net, contexts, target)]
     if policy.ensemble is None:
         return []
-    contexts, target, _ = policy.ensemble.plays.history.targets()
+    held = policy.ensemble.plays.held()
+    contexts, target = held.features.inputs, held.sums / held.counts
     learners = [one for one in policy.ensemble.learners.values() if isinstance(one, NetLearner)]
     return [(one.regression.net.net, contexts, target) for one in learners]
 

@@ -18,7 +18,7 @@ from neuclust.kernels.evidence import inverse_diagonal
 from neuclust.kernels.widths import definite_cholesky
 from neuclust.models.feature_net import FeatureNet
 from neuclust.models.history import History
-from neuclust.models.state import expect, load_saved_state, saved_state, take, take_count, take_number
+from neuclust.models.state import expect, load_saved_state, saved_state, take, take_number
 
 LARGE = 1e12  # sums of squares from which rounding comes near the prior's share of the precision
 LONGEST = 1e3  # of a net's features: one outlier of a million would leave no digits for all other weights
@@ -46,22 +46,22 @@ def with_constant(features: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class SufficientStatistics:
-    """XᵀX (p, p), Xᵀr (p,), Σr² and the number of observations."""
+    """XᵀX (p, p), Xᵀr (p,), Σr² and the number of observations, each weighted by its exposure a: Σa x xᵀ, Σr²/a, Σa."""
 
     gram: Tensor
     moment: Tensor
     energy: float
-    count: int
+    count: float
 
     @classmethod
     def none(cls, size: int) -> Self:
         """Of no observation of `size` features."""
-        return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0.0, 0)
+        return cls(torch.zeros(size, size, dtype=torch.float64), torch.zeros(size, dtype=torch.float64), 0.0, 0.0)
 
     def plus(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> Self:
         """With features (u, p) added, each observed counts (u,) times with rewards that add up to sums (u,)."""
         gram, moment = self.gram + (features.T * counts) @ features, self.moment + features.T @ sums
-        return type(self)(gram, moment, self.energy + energy, self.count + round(float(counts.sum())))
+        return type(self)(gram, moment, self.energy + energy, self.count + float(counts.sum()))
 
     def precision(self, prior: Tensor, noise_variance: float) -> Tensor:
         """Λ for prior variances (p,), (p, p)."""
@@ -75,26 +75,26 @@ class SufficientStatistics:
 
 
 class BayesLinear:
-    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over. The first weight,
-    that of a constant column, has the prior mean `level`, all others 0."""
+    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over."""
 
-    def __init__(self, prior: Tensor, noise_variance: float, level: float = 0.0) -> None:
-        self.prior, self.noise_variance, self.level = prior.to(torch.float64), noise_variance, level
+    def __init__(self, prior: Tensor, noise_variance: float) -> None:
+        self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self.data = SufficientStatistics.none(len(prior))
         self._solved: tuple[Tensor, Tensor] | None = None
 
-    def observe(self, features: Tensor, rewards: Tensor) -> None:
-        """Add features (k, p) with rewards (k,)."""
-        self._accept(self.data.plus(features, rewards, torch.ones_like(rewards), float(rewards @ rewards)))
+    def observe(self, features: Tensor, rewards: Tensor, counts: Tensor | None = None) -> None:
+        """Add features (k, p) with rewards (k,), each seen counts (k,) times, or with such a chance; 1 if not given."""
+        counts = torch.ones_like(rewards) if counts is None else counts
+        self._accept(self.data.plus(features, rewards, counts, float(rewards @ (rewards / counts))))
 
     def rebuild(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:
         """Start over from distinct features (u, p), each observed counts (u,) times with rewards of sums (u,) in all;
         energy = Σr²."""
         self._accept(SufficientStatistics.none(len(self.prior)).plus(features, sums, counts, energy))
 
-    def reweight(self, prior: Tensor, noise_variance: float, level: float = 0.0) -> None:
-        """Another prior for the same data: s (p,), σ² and the prior mean of the first weight."""
-        self.prior, self.noise_variance, self.level = prior.to(torch.float64), noise_variance, level
+    def reweight(self, prior: Tensor, noise_variance: float) -> None:
+        """Other variances for the same data: s (p,) and σ²."""
+        self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self._solved = None
 
     def _accept(self, data: SufficientStatistics) -> None:
@@ -106,9 +106,7 @@ class BayesLinear:
         """L with Λ = LLᵀ, and m; computed on the first read after a change."""
         if self._solved is None:
             factor = definite_cholesky(self.data.precision(self.prior, self.noise_variance))
-            moment = self.data.moment - self.level * self.data.gram[:, 0] if self.level else self.data.moment
-            mean = torch.cholesky_solve(moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
-            mean[0] += self.level
+            mean = torch.cholesky_solve(self.data.moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
             self._solved = factor, mean
         return self._solved
 
@@ -150,11 +148,7 @@ class BayesLinear:
     def log_evidence(self) -> float:
         """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
         factor, mean = self._solve()
-        shift, data = mean.clone(), self.data
-        shift[0] -= self.level
-        moment = data.moment - self.level * data.gram[:, 0]
-        energy = data.energy - self.level * float(2 * data.moment[0] - self.level * data.gram[0, 0])
-        fit = (energy - float(shift @ moment)) / self.noise_variance
+        fit = self.data.energy / self.noise_variance - float(mean @ self.data.moment) / self.noise_variance
         shrink = 2 * float(torch.log(torch.diagonal(factor)).sum()) + float(torch.log(self.prior).sum())
         return -0.5 * (self.data.count * math.log(2 * math.pi * self.noise_variance) + fit + shrink)
 
@@ -164,17 +158,24 @@ class BayesLinear:
             "moment": self.data.moment.clone(),
             "prior": self.prior.clone(),
             "noise": torch.tensor(self.noise_variance, dtype=torch.float64),
-            "level": torch.tensor(self.level, dtype=torch.float64),
             "energy": torch.tensor(self.data.energy, dtype=torch.float64),
-            "count": torch.tensor(self.data.count),
+            "count": torch.tensor(self.data.count, dtype=torch.float64),
         }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moment = take(state, "gram", self.data.gram), take(state, "moment", self.data.moment)
         prior, noise = take(state, "prior", self.prior), take_number(state, "noise")
         expect(noise > 0 and bool((prior > 0).all()), "noise and prior above 0", "0 or less")
-        self.data = SufficientStatistics(gram, moment, take_number(state, "energy"), take_count(state, "count"))
-        self.reweight(prior, noise, take_number(state, "level"))
+        energy, count = take_number(state, "energy"), take_number(state, "count")
+        expect(count >= 0, "count of at least 0", count)
+        self.data = SufficientStatistics(gram, moment, energy, count)
+        self.reweight(prior, noise)
+
+
+def prediction_covariance(belief: BayesLinear, features: Tensor) -> Tensor:
+    """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
+    half: Tensor = torch.linalg.solve_triangular(belief._solve()[0], features.T, upper=False)
+    return half.T @ half
 
 
 class NetRegression:

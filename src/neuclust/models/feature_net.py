@@ -116,8 +116,13 @@ def _batches(
         share = (counts / n).astype(np.float32)
         yield from ((rows, y, share) for _ in range(config.steps))
         return
-    owner = np.repeat(np.arange(len(counts)), counts.astype(np.int64))  # observation -> its distinct row
-    for pick in owner[rng.integers(len(owner), size=(config.steps, config.batch_size))]:
+    size = (config.steps, config.batch_size)
+    if bool((counts == np.round(counts)).all()):
+        owner = np.repeat(np.arange(len(counts)), counts.astype(np.int64))  # observation -> its distinct row
+        picks = owner[rng.integers(len(owner), size=size)]
+    else:
+        picks = rng.choice(len(counts), size=size, p=counts / n)
+    for pick in picks:
         yield rows[pick], y[pick], 1 / config.batch_size
 
 
@@ -226,22 +231,31 @@ class FeatureNet:
     def train(self, history: History, t: int, head: Tensor | None = None) -> bool:
         """Fit to all rewards observed if due after the t-th update; returns whether it was.
         A `head` (m,) is used as the output layer, and only the layers below are trained."""
-        if not self.config.retrain.due(t) or self.config.adam.steps == 0:
+        if not self.due(t):
             return False
-        data = x, target, _ = history.targets()
-        if len(target) == 0:
+        data = history.targets()
+        if len(data[1]) == 0:
             return False
+        self.fit(data, t, head)
+        return True
+
+    def due(self, t: int) -> bool:
+        """Whether to train after the t-th update."""
+        return self.config.retrain.due(t) and self.config.adam.steps > 0
+
+    def fit(self, data: tuple[Tensor, Tensor, Tensor], t: int, head: Tensor | None = None) -> None:
+        """Fit to data = (x (u, d'), mean rewards (u,), counts (u,)) after the t-th update."""
         start = self.initial if self.config.adam.start == "restart" else self.net
         if head is not None:
             start = replace(start, weights=(*start.weights[:-1], head.reshape(1, -1)))
         rng = stream(self.seed, f"{self.purpose} training", t)
+        x, target, _ = data
         self.net = fit_network(start, data, self.config.adam, rng, head=head is None)
         failed, dead = self.net is start, lifeless(self.net, x, target)
         self.failures += failed + dead
         if dead:
             self._restart(data, t)
         self.watch.trained(failed or dead, target)
-        return True
 
     def _restart(self, data: tuple[Tensor, Tensor, Tensor], t: int) -> None:
         """Another draw of initial weights, trained at once; untrained where training kills it too."""

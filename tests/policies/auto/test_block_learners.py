@@ -12,13 +12,8 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
-from neuclust.policies.auto.learners.block_regression import (
-    PRIOR,
-    BlockLogistic,
-    BlockLogisticConfig,
-    BlockRegression,
-    BlockRegressionConfig,
-)
+from neuclust.policies.auto.learners.block_logistic import BlockLogisticConfig
+from neuclust.policies.auto.learners.block_regression import PRIOR, BlockRegression, BlockRegressionConfig
 from neuclust.policies.auto.learners.catalogue import (
     LEARNERS,
     LearnersConfig,
@@ -66,7 +61,8 @@ def taught(learner: Any, slates: int, noise: float | None = None) -> Plays:
 def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
     learner = BlockRegression.leading(BlockRegressionConfig(steps=0), blocks(), "crosses", bonus=0.7)
     plays = taught(learner, 12)
-    x, sums, counts = plays.table(blocks().size)
+    held = plays.held()
+    x, sums, counts = held.features.matrix, held.sums, held.counts
     sizes = blocks().sizes("crosses")
     prior = torch.tensor([PRIOR[name] for name, size in sizes.items() for _ in range(size)], dtype=torch.float64)
     covariance = torch.linalg.inv(torch.diag(1 / prior) + (x.T * counts) @ x / 0.2)
@@ -105,28 +101,6 @@ def test_what_reads_no_products_does_not_learn_them() -> None:
     assert float(means[chance(z) > 0.5].mean() - means[chance(z) < 0.5].mean()) < 0.2
 
 
-def test_chances_that_round_to_one_are_still_ranked() -> None:
-    learner = BlockLogistic(BlockLogisticConfig(), blocks(), "mask")
-    learner.mean = torch.tensor([60.0, 10.0, 0.0, 0.0], dtype=torch.float64)
-    z = random_round(99, 30, D, K).profiles
-    scores, means = learner.scores(blocks().read(z), 1)
-    assert float(means.min()) == float(means.max()) == 1.0
-    assert torch.equal(torch.argsort(scores), torch.argsort(z[:, 0]))
-
-
-def test_the_logistic_learner_is_fitted_when_it_is_time_to() -> None:
-    learner = BlockLogistic(BlockLogisticConfig(), blocks(), "squares")
-    fitted, before = [], learner.mean
-    plays = Plays(blocks(), K)
-    for t in range(1, 131):
-        z = random_round(t, K, D, K, seed=5).profiles
-        rewards = torch.from_numpy(stream(1, "test rewards", t).random(K)) < chance(z)
-        learner.learn(plays.add(z, blocks().read(z), rewards.double()), plays)
-        fitted += [t] if learner.mean is not before else []
-        before = learner.mean
-    assert fitted == [*range(1, 21), *range(22, 101, 2), *range(105, 131, 5)]
-
-
 @pytest.mark.parametrize("name", list(LEARNERS))
 def test_a_state_brings_a_learner_back(name: str) -> None:
     learner, again = (LEARNERS[name](LearnersConfig(), gathered(), seed, "test") for seed in (3, 3))
@@ -135,21 +109,6 @@ def test_a_state_brings_a_learner_back(name: str) -> None:
     features = gathered().read(random_round(99, 20, D, K).profiles)
     for mine, other in zip(learner.scores(features, 7), again.scores(features, 7), strict=True):
         assert torch.equal(mine, other)
-
-
-def test_plays_keep_equal_contexts_once_and_remember_slates() -> None:
-    plays = Plays(blocks(), K)
-    z = random_round(1, 3, D, K).profiles
-    for rows, rewards in (([0, 1], [1.0, 0.0]), ([1, 1, 2], [1.0, 1.0, 0.0]), ([0], [0.0])):
-        plays.add(z[rows], blocks().read(z[rows]), torch.tensor(rewards, dtype=torch.float64))
-    x, sums, counts = plays.table(2)
-    assert torch.equal(x, blocks().read(z).matrix[:, :2])
-    assert (sums.tolist(), counts.tolist()) == ([1.0, 2.0, 0.0], [2.0, 3.0, 1.0])
-    (first, paid), (last, _) = plays.latest(2)
-    assert torch.equal(first, z[[1, 1, 2]])
-    assert paid.tolist() == [1.0, 1.0, 0.0]
-    assert torch.equal(last, z[[0]])
-    assert len(plays.latest(50)) == plays.slates == 3
 
 
 def test_names_are_checked_and_copies_left_out() -> None:

@@ -13,17 +13,20 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError, StateError
 from neuclust.models.bayes_linear import BayesLinear
-from neuclust.policies.auto.basis import QuadraticFeatures, scaled_inputs
+from neuclust.policies.auto.basis import quadratic_columns, scaled_inputs
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
+from neuclust.policies.auto.learners import index_regression
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
 from neuclust.policies.auto.learners.catalogue import LEARNERS, Learner, LearnersConfig
 from neuclust.policies.auto.learners.index_regression import (
+    Ascent,
     IndexConfig,
     IndexModel,
     IndexRegression,
     Observed,
     SharedAdam,
     gradient_directions,
+    quadratic_weights,
 )
 from neuclust.policies.auto.plays import Plays
 from neuclust.randomness import stream
@@ -64,6 +67,15 @@ def played_by(learner: IndexRegression, slates: int) -> Plays:
     plays = Plays(blocks(), K)
     taught([learner], plays, range(1, slates + 1))
     return plays
+
+
+def climbed(one: IndexModel, seen: Observed, steps: int) -> IndexModel:
+    """After so many steps, with the posterior of all of this data."""
+    ascent = Ascent(one, steps)
+    while ascent.left:
+        ascent.step(seen.single())
+    one.rebuild(seen)
+    return one
 
 
 def member(config: IndexConfig = SMALL, dim: int = 3, seed: int = 0) -> IndexModel:
@@ -165,10 +177,10 @@ def test_the_gradient_is_that_of_the_density_of_all_rewards(single: bool) -> Non
 
 def test_the_log_posterior_is_the_density_of_all_rewards_and_of_the_directions() -> None:
     one, (seen, x, rewards) = weighed(), repeated()
-    one.belief.rebuild(one.columns(seen.x), seen.sums, seen.counts, seen.energy)
     expected = float(dense_evidence(one, one.directions, x, rewards))
     expected -= sum(entry**2 for entry in one.directions.flatten().tolist()) / (2 * 0.5**2)
-    assert one.log_posterior() == pytest.approx(expected, abs=1e-8)
+    assert one.log_posterior(seen) == pytest.approx(expected, abs=1e-8)
+    assert one.belief.data.count == 0  # its own belief stays as it was
 
 
 def test_gradient_ascent_raises_the_log_posterior_more_than_better_variances_do() -> None:
@@ -178,8 +190,8 @@ def test_gradient_ascent_raises_the_log_posterior_more_than_better_variances_do(
     seen = Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards))
     free, held = member(), member(IndexConfig(directions=2, frequencies=6, rate=1e-12))
     for one in (free, held):
-        one.maximise_evidence(seen, 40)
-    assert free.log_posterior() > held.log_posterior() + 10
+        climbed(one, seen, 40)
+    assert free.log_posterior(seen) > held.log_posterior(seen) + 10
     assert float((held.directions - member().directions).abs().max()) < 1e-9
     fresh = BayesLinear(free.prior.by_column, free.belief.noise_variance)
     fresh.observe(free.columns(x), rewards)  # the belief is of the last directions, in full precision
@@ -190,7 +202,7 @@ def test_without_information_directions_follow_their_prior() -> None:
     """Contexts of length 0: every step leads straight to 0, the first with length `rate`."""
     one, begun = member(), member().directions
     nothing = torch.zeros(5, 3, dtype=torch.float64)
-    one.maximise_evidence(Observed(nothing, 0.5 * torch.ones(5).double(), torch.ones(5).double(), 2.0), 1)
+    climbed(one, Observed(nothing, 0.5 * torch.ones(5).double(), torch.ones(5).double(), 2.0), 1)
     torch.testing.assert_close(one.directions, begun - 0.1 * begun / begun.square().mean().sqrt())
 
 
@@ -200,7 +212,7 @@ def test_variances_and_noise_are_estimated() -> None:
     x = torch.from_numpy(rng.standard_normal((400, 3)))
     rewards = 3 * x[:, 0] + math.sqrt(0.05) * torch.from_numpy(rng.standard_normal(400))
     one = member()
-    one.maximise_evidence(Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards)), 20)
+    climbed(one, Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards)), 20)
     constant, line, cosine = one.prior.variances.tolist()
     assert one.belief.noise_variance == pytest.approx(0.05, rel=0.2)
     assert constant == 0.1  # never tuned
@@ -226,8 +238,8 @@ def test_adam_steps_share_one_second_moment() -> None:
 # --- gradient directions of a quadratic ----------------------------------------------------------------------
 
 
-def quadratic_weights(function: Any, dim: int) -> Tensor:
-    """Weights of `QuadraticFeatures` for a quadratic function of one x (d,), by its derivatives at 0."""
+def weights_of(function: Any, dim: int) -> Tensor:
+    """Weights of `quadratic_columns` for a quadratic function of one x (d,), by its derivatives at 0."""
     origin = torch.zeros(dim, dtype=torch.float64)
     gradient = AUTOGRAD.jacobian(function, origin)
     second = AUTOGRAD.hessian(function, origin)
@@ -236,19 +248,26 @@ def quadratic_weights(function: Any, dim: int) -> Tensor:
 
 
 def test_quadratic_columns_are_all_products() -> None:
-    z = contexts(3)
-    features, scale = blocks().read(z), index().scale
-    found = QuadraticFeatures(scale)(features)
-    for row, x in zip(found.tolist(), scaled_inputs(features.inputs, scale).tolist(), strict=True):
-        assert row == pytest.approx([1.0, *x, *(x[i] * x[j] for i in range(D) for j in range(i, D))])
-    weights = torch.arange(found.shape[1], dtype=torch.float64)
-    torch.testing.assert_close(QuadraticFeatures(scale).dot(features, weights), found @ weights)
+    x = contexts(3)
+    for found, row in zip(quadratic_columns(x).tolist(), x.tolist(), strict=True):
+        assert found == pytest.approx([1.0, *row, *(row[i] * row[j] for i in range(D) for j in range(i, D))])
+
+
+def test_quadratic_weights_are_those_of_a_regression() -> None:
+    """Rewards of a quadratic function with hardly any noise: its weights come back."""
+    rng = stream(9, "test guide")
+    x = torch.from_numpy(rng.standard_normal((200, 2)))
+    truth = torch.tensor([0.2, 0.5, -0.3, 0.4, -0.6, 0.1], dtype=torch.float64)
+    rewards = quadratic_columns(x) @ truth
+    seen = Observed(x, 2 * rewards, torch.full((200,), 2.0).double(), float(2 * rewards @ rewards))
+    found = quadratic_weights(seen, BlockRegressionConfig())
+    torch.testing.assert_close(found, truth, atol=0.01, rtol=0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_the_one_direction_of_a_square_is_found_and_nothing_beside_it(count: int) -> None:
     a = torch.tensor([3.0, -1.0, 2.0], dtype=torch.float64)
-    found = gradient_directions(quadratic_weights(lambda x: (a @ x) ** 2, 3), repeated()[0], count)
+    found = gradient_directions(weights_of(lambda x: (a @ x) ** 2, 3), repeated()[0], count)
     assert found.shape == (3, count)
     torch.testing.assert_close(found @ found.T, torch.outer(a, a) / (a @ a), rtol=1e-9, atol=1e-9)
     assert float(found[:, :-1].abs().sum()) < 1e-6
@@ -267,122 +286,142 @@ def test_directions_are_the_leading_gradients_where_arms_were_played(count: int)
     values, vectors = np.linalg.eigh(sum(np.outer(gradient, gradient) for gradient in gradients))
     kept = min(count, 4)
     expected = sum(values[-k] / values[-1] * np.outer(vectors[:, -k], vectors[:, -k]) for k in range(1, kept + 1))
-    found = gradient_directions(quadratic_weights(function, 4), seen, count)
+    found = gradient_directions(weights_of(function, 4), seen, count)
     torch.testing.assert_close(found @ found.T, torch.from_numpy(expected), rtol=1e-9, atol=1e-9)
     assert found.shape == (4, count)
     assert int((found.abs().sum(0) > 0).sum()) == kept
 
 
 def test_a_constant_has_no_direction() -> None:
-    found = gradient_directions(quadratic_weights(lambda x: 0.5 + 0 * x.sum() ** 2, 3), repeated()[0], 2)
+    found = gradient_directions(weights_of(lambda x: 0.5 + 0 * x.sum() ** 2, 3), repeated()[0], 2)
     assert not bool(found.any())
 
 
 # --- all members ----------------------------------------------------------------------------------------------
 
 
-def watched(patch: pytest.MonkeyPatch, plays: Plays) -> list[tuple[int, IndexModel, int, Tensor]]:
-    """Every fit from now on: number of slates, model, number of steps, start."""
-    fits: list[tuple[int, IndexModel, int, Tensor]] = []
-    fit = IndexModel.maximise_evidence
+def steps_taken(patch: pytest.MonkeyPatch, plays: Plays) -> list[tuple[int, IndexModel, Tensor]]:
+    """Every step from now on: number of slates, model, where it was before."""
+    steps: list[tuple[int, IndexModel, Tensor]] = []
+    climb = IndexModel.climb
 
-    def noted(self: IndexModel, seen: Observed, steps: int) -> None:
+    def noted(self: IndexModel, seen: Observed, adam: SharedAdam) -> None:
         assert float(seen.counts.sum()) == plays.slates * K
-        fits.append((plays.slates, self, steps, self.directions.clone()))
-        fit(self, seen, steps)
+        steps.append((plays.slates, self, self.directions.clone()))
+        climb(self, seen, adam)
 
-    patch.setattr(IndexModel, "maximise_evidence", noted)
-    return fits
+    patch.setattr(IndexModel, "climb", noted)
+    return steps
 
 
-def test_members_are_refitted_when_due_and_candidates_at_doublings(monkeypatch: pytest.MonkeyPatch) -> None:
+def per_slate(steps: list[tuple[int, IndexModel, Tensor]]) -> dict[int, int]:
+    return {at: sum(one == at for one, *_ in steps) for at, *_ in steps}
+
+
+def test_members_climb_when_due_and_candidates_at_doublings(monkeypatch: pytest.MonkeyPatch) -> None:
     """First after 4 slates, then whenever there are half as many more; candidates from 8 and from twice 9."""
+    monkeypatch.setattr(index_regression, "WORK", 10**9)
     learner, plays = index(), Plays(blocks(), K)
-    fits = watched(monkeypatch, plays)
+    steps = steps_taken(monkeypatch, plays)
     taught([learner], plays, range(1, 29))
-    counts = {at: sum(fitted == at for fitted, *_ in fits) for at, *_ in fits}
-    assert counts == {4: 3, 6: 3, 9: 6, 13: 3, 19: 6, 28: 3}
-    candidates = {at: [steps for fitted, _, steps, _ in fits if fitted == at] for at in (9, 19)}
-    assert candidates == {9: [2, 2, 2, 6, 6, 6], 19: [2, 2, 2, 6, 6, 6]}
-    assert learner._due == 42
-    assert learner._doubled == 38
+    assert per_slate(steps) == {4: 6, 6: 6, 9: 24, 13: 6, 19: 24, 28: 6}  # 3 members 2 steps, 3 candidates 6
+    assert (learner._due, learner._doubled) == (42, 38)
 
 
-def test_with_little_growth_members_are_refitted_after_every_slate(monkeypatch: pytest.MonkeyPatch) -> None:
-    plays = Plays(blocks(), K)
-    learner = index(IndexConfig(directions=1, frequencies=2, members=2, steps=1, first=2, growth=1.01))
-    fits = watched(monkeypatch, plays)
-    taught([learner], plays, range(1, 8))
-    assert sorted({at for at, *_ in fits}) == [2, 3, 4, 5, 6, 7]
+def test_an_update_does_no_more_than_its_share_and_the_rest_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four steps per update at most; turns that become due meanwhile wait for those that are not over."""
+    monkeypatch.setattr(index_regression, "WORK", 4 * 1000)
+    learner, plays = index(), Plays(blocks(), K)
+    steps = steps_taken(monkeypatch, plays)
+    taught([learner], plays, range(1, 16))
+    taken = per_slate(steps)
+    assert (taken[4], taken[5]) == (4, 2)
+    assert max(taken.values()) == 4
+    assert sum(taken[at] for at in range(9, 15)) == 24
+    assert taken[15] == 4
 
 
-def test_before_the_first_refit_members_observe_only() -> None:
+def test_a_full_memory_counts_as_all_slates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members climb, and candidates come, as often in a long life as when the memory was filled."""
+    learner, plays = index(), Plays(blocks(), K)
+    plays.capacity, plays.slates = 10 * K, 5000
+    learner._begin_turns(plays)
+    assert (learner._due, learner._doubled) == (5005, 5010)
+
+
+def test_before_the_first_ascent_members_observe_only() -> None:
     learner, begun = index(), index()
     plays = played_by(learner, 3)
-    rows = plays.history.contexts.rows[plays.history.seen.rows]
+    z, rewards, _ = (torch.cat(parts) for parts in zip(*plays.latest(3), strict=True))
+    x = blocks().read(z).inputs[:, :-1] / learner.scale
     for one, first in zip(learner.members, begun.members, strict=True):
         assert torch.equal(one.directions, first.directions)
-        assert torch.equal(one.belief.prior, first.belief.prior)
         expected = BayesLinear(torch.full((1 + D + 6,), 0.1), 0.2)
-        expected.observe(first.columns(rows[:, :-1] / learner.scale), plays.history.rewards.rows)
+        expected.observe(first.columns(x), rewards)
         torch.testing.assert_close(one.belief.mean, expected.mean)
-    taught([learner], plays, range(4, 5))
+    taught([learner], plays, range(4, 6))
     assert not any(torch.equal(a.directions, b.directions) for a, b in zip(learner.members, begun.members, strict=True))
 
 
-@pytest.mark.parametrize("slates", [4, 5])
-def test_posteriors_are_of_all_observations(slates: int) -> None:
-    """Right after a refit, and one slate later."""
+@pytest.mark.parametrize("slates", [4, 5, 30])
+def test_posteriors_are_of_all_observations(slates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right after an ascent, one slate later, and where gradients are computed on some contexts only."""
+    monkeypatch.setattr(index_regression, "CLIMBED", 20)
     learner = index()
     plays = played_by(learner, slates)
-    assert int(plays.history.counts.rows.max()) == 2  # equal contexts are there once
-    x = plays.history.contexts.rows[plays.history.seen.rows][:, :-1] / learner.scale
+    z, rewards, _ = (torch.cat(parts) for parts in zip(*plays.latest(slates), strict=True))
+    x = blocks().read(z).inputs[:, :-1] / learner.scale
     for one in learner.members:
-        phi = one.columns(x)
-        noise = one.belief.noise_variance
+        phi, noise = one.columns(x), one.belief.noise_variance
         precision = torch.diag(1 / one.prior.by_column) + phi.T @ phi / noise
-        expected = torch.linalg.solve(precision, phi.T @ plays.history.rewards.rows / noise)
-        torch.testing.assert_close(one.belief.mean, expected)
+        torch.testing.assert_close(one.belief.mean, torch.linalg.solve(precision, phi.T @ rewards / noise))
         assert one.belief.data.count == slates * K
 
 
 def test_candidates_start_at_random_and_at_gradient_directions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_regression, "WORK", 10**9)
     learner, plays = index(), Plays(blocks(), K)
-    fits = watched(monkeypatch, plays)
+    steps = steps_taken(monkeypatch, plays)
     taught([learner], plays, range(1, 10))
-    table, means, counts = plays.history.targets()
-    seen = Observed(table[:, :-1] / learner.scale, means * counts, counts, 0.0)
-    start_directions = gradient_directions(learner.quadratic.belief.mean, seen, 2)
-    anywhere, near, far = [start for at, _, steps, start in fits if at == 9 and steps == 6]
+    seen = Observed.of(plays.held(), learner.scale)
+    start = gradient_directions(quadratic_weights(seen, learner.regression), seen, 2)
+    anywhere, near, far = [before for _, _, before in steps][-18::6]
     assert 0 < float(anywhere.abs().max()) < 0.5
-    torch.testing.assert_close(near, start_directions / 0.3)
-    torch.testing.assert_close(far, start_directions / 0.6)
-    assert len({tuple(one.phases.tolist()) for _, one, *_ in fits}) == 6  # all have their own cosines
+    torch.testing.assert_close(near, start / 0.3)
+    torch.testing.assert_close(far, start / 0.6)
 
 
-def test_the_quadratic_regression_learns_every_slate() -> None:
-    learner = index()
-    plays = played_by(learner, 9)
-    columns = QuadraticFeatures(learner.scale)(blocks().read(plays.contexts.rows[plays.history.seen.rows]))
-    expected = BayesLinear(learner.quadratic.prior.by_column, 0.2)
-    expected.observe(columns, plays.history.rewards.rows)
-    torch.testing.assert_close(learner.quadratic.belief.mean, expected.mean)
-
-
-def test_the_members_of_the_largest_posterior_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept, gone = 0, 0
+def test_a_candidate_takes_the_place_of_the_member_of_the_least_posterior_if_its_own_is_larger() -> None:
+    replaced = 0
     for seed in range(4):
-        learner, plays = index(seed=seed), Plays(blocks(), K)
-        with monkeypatch.context() as patch:
-            fits = watched(patch, plays)
-            taught([learner], plays, range(1, 10))
-        models = [one for at, one, *_ in fits if at == 9]
-        ranked = sorted(models, key=lambda one: -one.log_posterior())
-        assert [id(one) for one in learner.members] == [id(one) for one in ranked[:3]]
-        kept += sum(one in models[:3] for one in learner.members)
-        gone += sum(one in models[3:] for one in learner.members)
-    assert kept > 0
-    assert gone > 0  # both happen: the test can tell
+        learner = index(seed=seed)
+        plays = played_by(learner, 8)
+        seen = Observed.of(plays.held(), learner.scale)
+        learner._turn, learner._turns = 3, 6
+        model = climbed(learner._fresh(), seen, 6 * (seed % 2))
+        members, heights = list(learner.members), [one.log_posterior(seen) for one in learner.members]
+        better = model.log_posterior(seen) > min(heights)
+        learner._end_turn(model, seen, plays)
+        expected = [
+            model if better and height == min(heights) else one for one, height in zip(members, heights, strict=True)
+        ]
+        assert [id(one) for one in learner.members] == [id(one) for one in expected]
+        assert learner._turn == 4
+        replaced += better
+    assert 0 < replaced < 4  # both happen: the test can tell
+
+
+@pytest.mark.parametrize("slates", [3, 4, 10, 17])
+def test_half_an_ascent_is_saved_and_goes_on_alike(slates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index_regression, "WORK", 1)  # one step per update
+    learner, again = index(), index()
+    plays = played_by(learner, slates)
+    assert (learner._ascent is not None) == (slates > 3)
+    again.load_state_dict(learner.state_dict())
+    taught([learner, again], plays, range(slates + 1, slates + 12))
+    states = learner.state_dict(), again.state_dict()
+    assert states[0].keys() == states[1].keys()
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
 
 
 def test_scores_are_the_mean_over_members_and_their_spread() -> None:

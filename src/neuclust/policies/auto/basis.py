@@ -86,22 +86,15 @@ class FourierFeatures:
         return predicted_from(self(features), belief)
 
 
-@dataclass(frozen=True, slots=True)
-class QuadraticFeatures:
-    """[1, x, x_i x_j for i <= j]."""
-
-    scale: float
-
-    def __call__(self, features: Features) -> Tensor:
-        x = scaled_inputs(features.inputs, self.scale)
-        i, j = torch.triu_indices(x.shape[1], x.shape[1])
-        return with_constant(torch.cat([x, x[:, i] * x[:, j]], 1))
-
-    def dot(self, features: Features, weights: Tensor) -> Tensor:
-        return self(features) @ weights
+def quadratic_columns(x: Tensor) -> Tensor:
+    """[1, x, x_i x_j for i <= j]: (n, d) -> (n, 1 + d + d(d + 1)/2)."""
+    i, j = torch.triu_indices(x.shape[1], x.shape[1])
+    return with_constant(torch.cat([x, x[:, i] * x[:, j]], 1))
 
     def predicted(self, features: Features, belief: BayesLinear) -> tuple[Tensor, Tensor]:
         return predicted_from(self(features), belief)
+
+    return None
 
 
 def predicted_from(columns: Tensor, belief: BayesLinear) -> tuple[Tensor, Tensor]:

@@ -30,6 +30,11 @@ class DriftConfig:
     long_keep: int = 60
     gain: float = 5.0
 
+    @property
+    def longest(self) -> int:
+        """Slates of the longer window."""
+        return max(self.window, self.long_window)
+
     def __post_init__(self) -> None:
         check_ranges(self, shortest=(1, self.keep), keep=(1, self.window), long_keep=(1, self.long_window))
 
@@ -46,22 +51,31 @@ def excess_log_loss(chances: Tensor, rewards: Tensor) -> tuple[float, float]:
     return float(excess), float((chances * (1 - chances) * odds * odds).sum())
 
 
+def keep_latest(table: GrowingTable, most: int) -> None:
+    """Drop the oldest rows of a table that has twice as many as are read."""
+    if len(table) >= 2 * most:
+        table.load(table.rows[-most:])
+
+
 class ChangePointTest:
     """Z = Σ excess / √Σ variance over the latest slates."""
 
     def __init__(self, config: DriftConfig) -> None:
         self.config = config
         self._excess, self._variance = GrowingTable(), GrowingTable()
+        self._seen = 0  # number of slates
         self._quiet_until = 0  # number of slates before which there is no alarm
 
     def __len__(self) -> int:
-        return len(self._excess)
+        return self._seen
 
     def observe(self, chances: Tensor, rewards: Tensor) -> None:
         """Predictions (k,) made before the rewards (k,) were seen."""
         excess, variance = excess_log_loss(chances, rewards)
-        self._excess.append(excess)
-        self._variance.append(variance)
+        self._seen += 1
+        for table, value in ((self._excess, excess), (self._variance, variance)):
+            table.append(value)
+            keep_latest(table, self.config.longest)
 
     def statistic(self, slates: int) -> float:
         """Z of the latest slates."""
@@ -70,7 +84,7 @@ class ChangePointTest:
 
     def change(self) -> int | None:
         """How many slates to keep after a detected change; None: no change is detected."""
-        config, seen = self.config, len(self._excess)
+        config, seen = self.config, self._seen
         if config.threshold is None or seen < self._quiet_until:
             return None
         if seen >= 2 * config.window and self.statistic(config.window) > config.threshold:
@@ -81,16 +95,19 @@ class ChangePointTest:
 
     def suspend(self) -> None:
         """After a false alarm: none for `window` slates."""
-        self._quiet_until = len(self._excess) + self.config.window
+        self._quiet_until = self._seen + self.config.window
 
     def state_dict(self) -> dict[str, Tensor]:
         tables = {"excess": self._excess.rows.clone(), "variance": self._variance.rows.clone()}
-        return tables | {"quiet_until": torch.tensor(self._quiet_until)}
+        return tables | {"seen": torch.tensor(self._seen), "quiet_until": torch.tensor(self._quiet_until)}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        seen = take_count(state, "seen")
+
         def check(tables: Mapping[str, Tensor]) -> None:
             check_lengths(**tables)
+            expect(len(tables["excess"]) >= min(seen, self.config.longest), f"the latest of {seen} slates", "fewer")
             expect(bool((tables["variance"] >= 0).all()), "variance of at least 0", "less")
 
         load_tables({"excess": self._excess, "variance": self._variance}, state, check)
-        self._quiet_until = take_count(state, "quiet_until")
+        self._seen, self._quiet_until = seen, take_count(state, "quiet_until")

@@ -10,7 +10,7 @@ from torch import Tensor
 from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
-from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, log_likelihood
+from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, keep_latest, log_likelihood
 from neuclust.policies.auto.features import FeatureBlocks
 from neuclust.policies.auto.learners import catalogue
 from neuclust.policies.auto.learners.catalogue import Learner, LearnersConfig
@@ -55,14 +55,17 @@ class Ensemble:
             name: catalogue.LEARNERS[name](config.options, blocks, seed, f"auto {catalogue.label(name)} {generation}")
             for name in catalogue.fitting_learners(config.learners, blocks)
         }
-        self.plays = Plays(blocks, slate_size)
+        self.plays = Plays(blocks, slate_size, config.drift.longest, seed)
         ahead = [config.prior if m == 0 or name == "local" else 0.0 for m, name in enumerate(self.learners)]
         self.evidence = self._prior = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
         self._first_weights = torch.softmax(self.evidence, 0)  # v_0
         self.log_weights = torch.log_softmax(self.evidence, 0)  # log v, (M,)
-        self._chosen, self._uniform = (0.0, 0.0), (0.0, 0.0)  # Σr and number of arms by score (recent) and drawn uniformly
+        self._chosen, self._uniform = (
+            (0.0, 0.0),
+            (0.0, 0.0),
+        )  # Σr and number of arms by score (recent) and drawn uniformly
         self.change_test = ChangePointTest(config.drift)
-        self._log_likelihoods = GrowingTable()  # of every slate under the weighted prediction
+        self._log_likelihoods = GrowingTable()  # of the latest slates under the weighted prediction
 
     @property
     def leader(self) -> str:
@@ -98,19 +101,22 @@ class Ensemble:
         """Of the latest slates' rewards, each predicted one step ahead by the weighted ensemble."""
         return float(self._log_likelihoods.rows[-slates:].sum())
 
-    def update(self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None) -> None:
+    def update(
+        self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None, exposures: Tensor | None = None
+    ) -> None:
         """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them.
-        `uniform` (k,) marks arms drawn uniformly at random."""
+        `uniform` (k,) marks arms drawn uniformly at random; `exposures` (k,) are chances of being looked at, or 1."""
         features = self.blocks.read(z)
         chances = torch.stack([learner.means(features) for learner in self.learners.values()])
         certain = CERTAIN * self.plays.scale.unit
-        chances = chances.clamp(certain, 1 - certain)
+        chances = chances.clamp(certain, 1 - certain) * (1.0 if exposures is None else exposures)
         self.change_test.observe(chances[int(self.log_weights.argmax())], rewards)
         self._log_likelihoods.append(float(log_likelihood(torch.exp(self.log_weights) @ chances, rewards)))
+        keep_latest(self._log_likelihoods, self.config.drift.longest)
         if self.plays.slates >= self.config.settling:
             self._reweight(log_likelihood(chances, rewards))
         self._average(rewards, torch.zeros_like(rewards, dtype=torch.bool) if uniform is None else uniform)
-        played = self.plays.add(z, features, rewards)
+        played = self.plays.add(z, features, rewards, exposures)
         for learner in self.learners.values():
             learner.learn(played, self.plays)
 
@@ -156,8 +162,10 @@ class Ensemble:
             learner.load_state_dict(under(f"learner.{catalogue.label(name)}", state))
         self.plays.load_state_dict(under("plays", state))
         self.change_test.load_state_dict(under("surprise", state))
-        slates = {len(self._log_likelihoods), len(self.change_test), self.plays.slates}
+        slates = {len(self.change_test), self.plays.slates}
         expect(len(slates) == 1, "one number of slates throughout the ensemble", sorted(slates))
+        read = min(self.plays.slates, self.config.drift.longest)
+        expect(len(self._log_likelihoods) >= read, f"likelihoods of {read} slates", len(self._log_likelihoods))
 
 
 def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
@@ -170,6 +178,6 @@ def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[t
 def refit_on_recent(ensemble: Ensemble, slates: int, seed: int, generation: int) -> Ensemble:
     """A new ensemble fitted on the latest slates alone; none of their arms counts as drawn uniformly."""
     fresh = Ensemble(ensemble.config, ensemble.blocks, ensemble.plays.slate_size, seed, generation)
-    for contexts, rewards in ensemble.plays.latest(slates):
-        fresh.update(contexts, rewards)
+    for contexts, rewards, exposures in ensemble.plays.latest(slates):
+        fresh.update(contexts, rewards, exposures=exposures)
     return fresh

@@ -14,7 +14,6 @@ from neuclust.policies.auto.ensemble import Ensemble
 from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
-
 LEAST_LIFT = 0.1
 
 

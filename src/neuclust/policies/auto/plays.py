@@ -1,15 +1,19 @@
-"""The data of an ensemble: distinct contexts with their features, and rewards slate by slate."""
+"""The data of an ensemble: a bounded memory of distinct contexts with their rewards, and the latest slates."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from neuclust.models.history import GrowingTable, History, load_tables
-from neuclust.models.state import check_lengths, expect, nested, take_numbers, under
+from neuclust.models.history import GrowingTable
+from neuclust.models.state import check_lengths, expect, take, take_ids, take_numbers, take_rows
 from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.randomness import stream
+
+MOST_CONTEXTS = 10_000
+MOST_NUMBERS = 1_000_000  # contexts times features: with many features fewer contexts are held
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,87 +24,135 @@ class RewardScale:
 
     @property
     def unit(self) -> float:
-        """p̄(1 − p̄): the variance of rewards of 0 and 1, and what a change of the log-odds by 1 adds to their mean."""
+        """p̄(1 − p̄), p̄ at most ½: the variance of rewards of 0 and 1, and what a change of the log-odds by 1 adds to
+        their mean. Arms are chosen: where p̄ is high, others still pay anything from 0 to p̄."""
         level = min(self.level, 0.5)
         return level * (1 - level)
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The arms of one slate whose rewards were observed: features, rewards (k,), rows of the history (k,)."""
+    """The arms of one slate whose rewards were observed: features, rewards (k,), and exposures in (0, 1], (k,)."""
 
     features: Features
     rewards: Tensor
-    rows: Tensor
+    exposures: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Distinct contexts: features (u, ·), Σr (u,) and Σa (u,) of each, and Σr²/a of all; E[Σr] = Σa · mean reward."""
+
+    features: Features
+    sums: Tensor
+    counts: Tensor
+    energy: float
+    scale: RewardScale
 
 
 class Plays:
-    """All observations; equal contexts once, with their features side by side."""
+    """Equal contexts once, with their sums over rewards r and exposures a, the chances that an arm was looked at.
+    Where `capacity` contexts are held, a new one takes the place of one drawn uniformly: a context outlasts n others
+    with chance (1 − 1/capacity)ⁿ, so that the latest are nearly all held and earlier ones fade instead of ending."""
 
-    def __init__(self, blocks: FeatureBlocks, slate_size: int) -> None:
-        self.slate_size = slate_size
-        self.history = History(blocks.input_size, slate_size)  # its contexts are the net's inputs
-        self.contexts = GrowingTable(blocks.dim)  # z of every row of the history
-        self._features = GrowingTable(blocks.size)  # all blocks of every row
-        self._ends = GrowingTable(dtype=torch.int64)  # observations after every slate
-        self.rewards, self.count = 0.0, 0.0  # Σr and the number of all observations
+    def __init__(self, blocks: FeatureBlocks, slate_size: int, latest: int = 120, seed: int = 0) -> None:
+        self.blocks, self.slate_size, self.seed = blocks, slate_size, seed
+        self.capacity = max(slate_size, min(MOST_CONTEXTS, MOST_NUMBERS // blocks.dim))
+        self.slates, self.observations = 0, 0
+        self._paid, self._exposed = 0.0, 0.0  # Σr and Σa of all observations
+        self.contexts = GrowingTable(blocks.dim)  # z
+        self._totals = GrowingTable(3)  # Σr, Σa and Σr²/a of every context
+        self._latest: deque[tuple[Tensor, Tensor, Tensor]] = deque(maxlen=latest)  # z, r and a of slates
+        self._row_of: dict[bytes, int] = {}
 
     @property
     def scale(self) -> RewardScale:
         """Of all rewards, from a prior of one arm that paid ½."""
-        return RewardScale((self.rewards + 0.5) / (self.count + 1.0))
+        return RewardScale((self._paid + 0.5) / (self._exposed + 1.0))
 
     @property
     def information(self) -> float:
         """n p̄(1 − p̄): for rare clicks their number."""
-        return self.count * self.scale.unit
+        return self._exposed * self.scale.unit
 
-    @property
-    def slates(self) -> int:
-        """Number of slates."""
-        return len(self._ends)
+    def add(self, z: Tensor, features: Features, rewards: Tensor, exposures: Tensor | None = None) -> Played:
+        """Add contexts z (k, d) with rewards (k,) and exposures (k,), 1 where none are given."""
+        shares = torch.ones_like(rewards) if exposures is None else exposures
+        self.slates, self.observations = self.slates + 1, self.observations + len(rewards)
+        self._paid, self._exposed = self._paid + float(rewards.sum()), self._exposed + float(shares.sum())
+        self._latest.append((z.clone(), rewards.clone(), shares.clone()))
+        rows = self._rows(z + 0.0)  # −0 becomes 0, so that equal contexts have equal bytes
+        self._totals.rows.index_add_(0, rows, torch.stack([rewards, shares, rewards * rewards / shares], 1))
+        return Played(features, rewards, shares)
 
-    def add(self, z: Tensor, features: Features, rewards: Tensor) -> Played:
-        """Add contexts z (k, d) with rewards (k,)."""
-        rows = [self._row(i, z, features) for i in range(len(z))]
-        for row, reward in zip(rows, rewards.tolist(), strict=True):
-            self.history.observe_arm(row, reward)
-        self._ends.append(self.history.observations)
-        self.rewards, self.count = self.rewards + float(rewards.sum()), self.count + len(rewards)
-        return Played(features, rewards, torch.tensor(rows))
+    def _rows(self, z: Tensor) -> Tensor:
+        """The row of every context, (k,); new ones are appended or take the place of others."""
+        keys = [row.tobytes() for row in z.numpy()]
+        new = {key: z[i] for i, key in enumerate(keys) if key not in self._row_of}
+        leaving = len(self.contexts) + len(new) - self.capacity
+        if leaving > 0:
+            free = torch.ones(len(self.contexts), dtype=torch.bool)
+            free[[self._row_of[key] for key in keys if key in self._row_of]] = False
+            rng, places = stream(self.seed, "auto memory", self.slates), torch.nonzero(free).flatten().numpy()
+            left = rng.choice(places, leaving, replace=False, shuffle=False).tolist()
+        for key, context in new.items():
+            if len(self.contexts) < self.capacity:
+                self._row_of[key] = len(self.contexts)
+                self.contexts.append(context)
+                self._totals.append(0.0)
+                continue
+            row = left.pop()
+            del self._row_of[self.contexts.rows[row].numpy().tobytes()]
+            self.contexts.rows[row], self._totals.rows[row], self._row_of[key] = context, 0.0, row
+        return torch.tensor([self._row_of[key] for key in keys])
 
-    def _row(self, i: int, z: Tensor, features: Features) -> int:
-        row = self.history.row(features.inputs[i])
-        if row == len(self.contexts):
-            self.contexts.append(z[i])
-            self._features.append(features.matrix[i])
-        return row
+    def held(self, most: int | None = None) -> Held:
+        """The contexts held, or `most` of them, evenly spaced."""
+        z, totals = self.contexts.rows, self._totals.rows
+        if most is not None and len(z) > most:
+            spaced = torch.arange(most) * len(z) // most
+            z, totals = z[spaced], totals[spaced]
+        sums, counts, energies = totals.T.contiguous()
+        return Held(self.blocks.read(z), sums, counts, float(energies.sum()), self.scale)
 
-    def table(self, size: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Distinct features on the leading columns (u, size), sums of rewards (u,) and counts (u,)."""
-        return self._features.rows[:, :size], self.history.sums.rows, self.history.counts.rows
-
-    def latest(self, slates: int) -> list[tuple[Tensor, Tensor]]:
-        """Contexts and rewards of the last slates, oldest first."""
-        ends = [0, *self._ends.rows.tolist()][-slates - 1 :]
-        seen, rewards = self.history.seen.rows, self.history.rewards.rows
-        return [(self.contexts.rows[seen[start:end]], rewards[start:end].clone()) for start, end in pairwise(ends)]
+    def latest(self, slates: int) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Contexts, rewards and exposures of the last slates, oldest first."""
+        return list(self._latest)[-slates:]
 
     def state_dict(self) -> dict[str, Tensor]:
-        tables = {name: table.rows.clone() for name, table in self._tables().items()}
-        numbers = torch.tensor([self.rewards, self.count], dtype=torch.float64)
-        return nested("history", self.history.state_dict()) | tables | {"numbers": numbers}
+        paid = [torch.stack([rewards, exposures], 1) for _, rewards, exposures in self._latest]
+        return {
+            "numbers": torch.tensor([self.slates, self.observations]),
+            "sums": torch.tensor([self._paid, self._exposed], dtype=torch.float64),
+            "contexts": self.contexts.rows.clone(),
+            "totals": self._totals.rows.clone(),
+            "latest.contexts": torch.cat([self.contexts.rows[:0], *(z for z, _, _ in self._latest)]),
+            "latest.paid": torch.cat([torch.zeros(0, 2, dtype=torch.float64), *paid]),
+            "latest.sizes": torch.tensor([len(one) for one in paid], dtype=torch.int64),
+        }
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.history.load_state_dict(under("history", state))
-        load_tables(self._tables(), state, self._check)
-        self.rewards, self.count = take_numbers(state, "numbers", 2)
-
-    def _tables(self) -> dict[str, GrowingTable]:
-        return {"contexts": self.contexts, "features": self._features, "ends": self._ends}
-
-    def _check(self, tables: Mapping[str, Tensor]) -> None:
-        check_lengths(contexts=tables["contexts"], features=tables["features"], history=self.history.contexts.rows)
-        steps = torch.diff(tables["ends"], prepend=tables["ends"].new_zeros(1))
-        whole = bool((steps > 0).all()) and int(steps.sum()) == self.history.observations
-        expect(whole, f"ends that rise to {self.history.observations} observations", tables["ends"].tolist()[-3:])
+        slates, observations = take(state, "numbers", torch.zeros(2, dtype=torch.int64)).tolist()
+        contexts, totals = self.contexts.taken(state, "contexts"), self._totals.taken(state, "totals")
+        z, paid = take_rows(state, "latest.contexts", contexts.shape[1:]), take_rows(state, "latest.paid", (2,))
+        sizes = take_ids(state, "latest.sizes")
+        check_lengths(contexts=contexts, totals=totals)
+        check_lengths(**{"latest.contexts": z, "latest.paid": paid})
+        expect(bool((totals[:, 1] > 0).all() and (paid[:, 1] > 0).all()), "exposures above 0", "0 or less")
+        expect(len(contexts) <= self.capacity, f"at most {self.capacity} contexts", len(contexts))
+        whole = bool((sizes > 0).all()) and int(sizes.sum()) == len(z)
+        expect(
+            whole and len(sizes) == min(slates, self._latest.maxlen or 0), f"the latest of {slates} slates", "others"
+        )
+        row_of = {row.tobytes(): i for i, row in enumerate(contexts.numpy())}
+        expect(len(row_of) == len(contexts) <= observations, "contexts that differ, each observed", "others")
+        paid_sum, exposed = take_numbers(state, "sums", 2)
+        expect(paid_sum >= 0 and 0 <= exposed <= observations, "sums of rewards and exposures", (paid_sum, exposed))
+        self.slates, self.observations, self._row_of = slates, observations, row_of
+        self._paid, self._exposed = paid_sum, exposed
+        self.contexts.load(contexts)
+        self._totals.load(totals)
+        self._latest.clear()
+        for end, size in zip(sizes.cumsum(0).tolist(), sizes.tolist(), strict=True):
+            rows = slice(end - size, end)
+            self._latest.append((z[rows].clone(), paid[rows, 0].clone(), paid[rows, 1].clone()))

@@ -1,17 +1,15 @@
-"""Bayesian linear and logistic regression on blocks of columns, prior variances by type-II maximum likelihood."""
+"""Bayesian linear regression on blocks of columns, prior variances by type-II maximum likelihood."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
-from neuclust.kernels.evidence import block_step, inverse_diagonal
-from neuclust.kernels.logistic import newton
+from neuclust.kernels.evidence import block_step
 from neuclust.models.bayes_linear import BayesLinear
-from neuclust.models.feature_net import RetrainConfig
 from neuclust.models.state import Shape, expect, nested, take, take_number, under
 from neuclust.policies.auto.basis import Basis, BlockColumns
 from neuclust.policies.auto.features import FeatureBlocks, Features
@@ -21,8 +19,6 @@ from neuclust.policies.auto.plays import Played, Plays, RewardScale
 PRIOR = {
     "constant": 1.0, "pooled": 2.0, "average": 2.0, "mask": 0.5, "pooled-square": 1.0, "squares": 1.0, "crosses": 1.0,
 }  # fmt: skip
-INFORMED = 12.0
-SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +75,8 @@ class BlockPrior:
         return belief
 
     def apply(self, belief: BayesLinear, scale: RewardScale) -> None:
-        """Set a belief's prior in units of the rewards: variances s p̄²(1 − p̄)², noise σ² p̄(1 − p̄), around p̄."""
-        belief.reweight(self.by_column * scale.unit**2, self.noise * scale.unit, 0.0)
+        """Set a belief's prior in units of the rewards: variances s p̄²(1 − p̄)², noise σ² p̄(1 − p̄)."""
+        belief.reweight(self.by_column * scale.unit**2, self.noise * scale.unit)
 
 
 def evidence_step(config: BlockRegressionConfig, prior: BlockPrior, belief: BayesLinear, scale: RewardScale) -> None:
@@ -142,7 +138,7 @@ class BlockRegression:
         return means + self.bonus * widths, means
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.belief.observe(self.basis(played.features), played.rewards)
+        self.belief.observe(self.basis(played.features), played.rewards, played.exposures)
         self.prior.apply(self.belief, plays.scale)
         if plays.slates % self.config.every == 0 and plays.information >= self.config.informed:
             for _ in range(self.config.steps):
@@ -153,55 +149,3 @@ class BlockRegression:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         load_regression(self.prior, self.belief, state)
-
-
-@dataclass(frozen=True, slots=True)
-@checked(tune_every=AT_LEAST_ONE)
-class BlockLogisticConfig:
-    """When it is refitted; an evidence step at fits after a multiple of `tune_every` slates, and its bounds."""
-
-    refit: RetrainConfig = field(default_factory=lambda: RetrainConfig(first_every=1, then_every=2, every=5))
-    tune_every: int = 10
-    least_variance: float = 1e-3
-    most_variance: float = 3000.0
-
-    def __post_init__(self) -> None:
-        check_ranges(self, least_variance=(POSITIVE[0], self.most_variance))
-
-
-class BlockLogistic:
-    """P(r = 1) = 1/(1 + exp(−mᵀx)) on the blocks up to `last`, m the posterior mode; greedy."""
-
-    def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str) -> None:
-        self.config = config
-        self.prior = BlockPrior.leading(blocks, last)
-        self.mean = torch.zeros(self.prior.size, dtype=torch.float64)
-
-    def means(self, features: Features) -> Tensor:
-        return torch.sigmoid(features.dot(self.mean))
-
-    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        odds = features.dot(self.mean)
-        chances = torch.sigmoid(odds)
-        return chances + SLOPE * odds, chances
-
-    def learn(self, played: Played, plays: Plays) -> None:  # noqa: ARG002
-        t = plays.slates
-        if not self.config.refit.due(t):
-            return
-        factor = self._fit(plays, 3 if t < 50 else 2)
-        if t % self.config.tune_every == 0 and plays.information >= INFORMED:
-            bounds = self.config.least_variance, self.config.most_variance
-            self.prior.step(self.mean, inverse_diagonal(factor), bounds)
-            self._fit(plays, 2)
-
-    def _fit(self, plays: Plays, steps: int) -> Tensor:
-        self.mean, factor = newton(*plays.table(self.prior.size), self.prior.by_column, self.mean, steps)
-        return factor
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {"mean": self.mean.clone(), "variances": self.prior.variances.clone()}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        self.mean = take(state, "mean", self.mean)
-        self.prior.variances = taken_variances(state, self.prior.variances)

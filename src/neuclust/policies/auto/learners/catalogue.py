@@ -14,7 +14,8 @@ from neuclust.models.state import Shape, nested_shapes
 from neuclust.policies.auto.basis import FOURIER_VARIANCES, FREQUENCIES, LENGTH_SCALES, FourierFeatures
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression as blocked
-from neuclust.policies.auto.learners.block_regression import BlockLogistic, BlockRegression
+from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
+from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.learners.index_regression import IndexConfig, IndexRegression, index_shapes
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.learners.net_regression import NetLearner, NetLearnerConfig
@@ -50,7 +51,7 @@ class LearnersConfig:
     fourier_bonus: float = 1.0
     RENAMED: ClassVar[Mapping[str, str]] = {"waves_bonus": "fourier_bonus"}
     regression: blocked.BlockRegressionConfig = field(default_factory=blocked.BlockRegressionConfig)
-    logistic: blocked.BlockLogisticConfig = field(default_factory=blocked.BlockLogisticConfig)
+    logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
     index: IndexConfig = field(default_factory=IndexConfig)
 
@@ -84,8 +85,8 @@ LEARNERS: dict[str, Maker] = {
     "additive": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["additive"]),
     "fourier": lambda c, b, s, p: _fourier(c, FourierFeatures.of(b, s, p)),
     "index": lambda c, b, s, p: IndexRegression(c.index, c.regression, b, s, p),
-    "net": lambda c, b, s, p: NetLearner(c.net, b, s, p),
-    "stiff-net": lambda c, b, s, p: NetLearner(replace(c.net, decay=c.net.strong_decay), b, s, p),
+    "net": lambda c, b, s, p: NetLearner(c.net, b, s, p, 0),
+    "stiff-net": lambda c, b, s, p: NetLearner(replace(c.net, decay=c.net.strong_decay), b, s, p, 1),
 }
 
 EARLIER_NAMES = {"fourier": "waves"}
@@ -107,7 +108,7 @@ def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> 
         yield from blocked.regression_shapes(blocks.input_size + FREQUENCIES * len(LENGTH_SCALES))
     elif name in LAST_BLOCK:
         size = sum(blocks.sizes(LAST_BLOCK[name]).values())
-        yield from [("mean", (size,))] if name in ("logistic", "additive") else blocked.regression_shapes(size)
+        yield from blocked.regression_shapes(size)
 
 
 def checked_names(text: str) -> str:

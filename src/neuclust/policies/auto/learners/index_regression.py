@@ -7,6 +7,7 @@ log p(r | P) + log p(P), P_ij ~ N(0, reach²), by gradient ascent (type-II maxim
 other starts and features are averaged: each follows, beside the true directions, some that only fit its noise.
 """
 
+import copy
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,13 +20,23 @@ from torch import Tensor
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
-from neuclust.models.bayes_linear import with_constant
-from neuclust.models.state import Shape, expect, load_saved_state, nested, nested_shapes, saved_state, take, under
-from neuclust.policies.auto.basis import QuadraticFeatures, scaled_inputs
+from neuclust.models.bayes_linear import BayesLinear, with_constant
+from neuclust.models.state import (
+    Shape,
+    expect,
+    load_saved_state,
+    nested,
+    nested_shapes,
+    saved_state,
+    take,
+    take_numbers,
+    under,
+)
+from neuclust.policies.auto.basis import quadratic_columns, scaled_inputs
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression
-from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegression, BlockRegressionConfig
-from neuclust.policies.auto.plays import Played, Plays, RewardScale
+from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegressionConfig
+from neuclust.policies.auto.plays import Held, Played, Plays, RewardScale
 from neuclust.randomness import stream
 
 VARIANCES = (1.6, 1.6, 1.6)  # prior: of the constant, of the context and of the cosines, in log-odds
@@ -34,6 +45,10 @@ START = 0.1  # standard deviation of P before the first ascent: so small that al
 LENGTHS = (0.3, 0.6)  # length scales of candidates, in typical lengths of a context
 MOST_DIRECTIONS = 4  # up to which compiled loops compute the means
 CANDIDATE_STEPS = 3  # times as many steps for a candidate, which has not been optimised yet
+GUIDE_STEPS = 3  # evidence steps of the quadratic regression that candidates start from
+CLIMBED = 2_000  # contexts that gradients are computed on, at most
+WORK = 6_000  # contexts times steps per update: what is left waits for the next one
+STEP = 1_000  # contexts that a step costs as much as, beside its own
 BETA_1, BETA_2 = 0.9, 0.999
 
 
@@ -44,8 +59,8 @@ BETA_1, BETA_2 = 0.9, 0.999
 )  # fmt: skip
 class IndexConfig:
     """`directions` R, `frequencies` D, and the number of `members` averaged, plus `bonus` standard deviations of them.
-    P takes `steps` steps of size `rate` whenever the number of slates has grown by the factor `growth`, first after
-    `first` slates. `reach` is the prior standard deviation of the entries of P."""
+    P takes `steps` steps of size `rate` whenever the number of slates, or a memory of them, has grown by the factor
+    `growth`, first after `first` slates. `reach` is the prior standard deviation of the entries of P."""
 
     directions: int = 3
     frequencies: int = 64
@@ -63,15 +78,15 @@ class SharedAdam:
     """Steps of Adam (Kingma and Ba, 2015) with one second moment for all entries."""
 
     def __init__(self, rate: float) -> None:
-        self.rate, self._count, self._second = rate, 0, 0.0
-        self._first = torch.zeros((), dtype=torch.float64)
+        self.rate, self.count, self.second = rate, 0, 0.0
+        self.first = torch.zeros((), dtype=torch.float64)
 
     def step(self, gradient: Tensor) -> Tensor:
-        self._count += 1
-        self._first = BETA_1 * self._first + (1 - BETA_1) * gradient
-        self._second = BETA_2 * self._second + (1 - BETA_2) * float(gradient.square().mean())
-        size = math.sqrt(self._second / (1 - BETA_2**self._count))
-        return self._first * (self.rate / (1 - BETA_1**self._count) / max(size, 1e-9))
+        self.count += 1
+        self.first = BETA_1 * self.first + (1 - BETA_1) * gradient
+        self.second = BETA_2 * self.second + (1 - BETA_2) * float(gradient.square().mean())
+        size = math.sqrt(self.second / (1 - BETA_2**self.count))
+        return self.first * (self.rate / (1 - BETA_1**self.count) / max(size, 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,11 @@ class Observed:
     counts: Tensor
     energy: float
     scale: RewardScale
+
+    @classmethod
+    def of(cls, held: Held, scale: float) -> Self:
+        """Net inputs without their constant, divided by `scale`."""
+        return cls(scaled_inputs(held.features.inputs, scale), held.sums, held.counts, held.energy, held.scale)
 
     def single(self) -> Self:
         """In single precision: products over all observations take most of the time, and 7 digits suffice."""
@@ -114,24 +134,27 @@ class IndexModel:
         """φ of x (n, d) -> (n, 1 + d + D)."""
         return self._columns(x, self._angles(x))
 
-    def maximise_evidence(self, data: Observed, steps: int) -> None:
-        """Gradient ascent in P, with an evidence step for the variances at each step.
+    def climb(self, data: Observed, adam: SharedAdam) -> None:
+        """One step of gradient ascent in P, after an evidence step for the variances.
 
         Adam has one second moment for all of P: one per entry would move entries without a gradient as far as others.
         """
-        narrow, adam = data.single(), SharedAdam(self.config.rate)
-        for _ in range(steps):
-            angles = self._angles(narrow.x)
-            columns = self._columns(narrow.x, angles)
-            self.belief.rebuild(columns, narrow.sums, narrow.counts, narrow.energy)
-            block_regression.evidence_step(self.regression, self.prior, self.belief, data.scale)
-            gradient = self._evidence_gradient(narrow, angles, columns) - self.directions / self.config.reach**2
-            self.directions = self.directions + adam.step(gradient)
+        angles = self._angles(data.x)
+        columns = self._columns(data.x, angles)
+        self.belief.rebuild(columns, data.sums, data.counts, data.energy)
+        block_regression.evidence_step(self.regression, self.prior, self.belief, data.scale)
+        gradient = self._evidence_gradient(data, angles, columns) - self.directions / self.config.reach**2
+        self.directions = self.directions + adam.step(gradient)
+
+    def rebuild(self, data: Observed) -> None:
+        """The posterior of the weights given this data alone."""
         self.belief.rebuild(self.columns(data.x), data.sums, data.counts, data.energy)
 
-    def log_posterior(self) -> float:
+    def log_posterior(self, data: Observed) -> float:
         """log p(r | P) + log p(P), up to a constant."""
-        return self.belief.log_evidence() - 0.5 * float((self.directions / self.config.reach).square().sum())
+        belief = BayesLinear(self.belief.prior, self.belief.noise_variance)
+        belief.rebuild(self.columns(data.x), data.sums, data.counts, data.energy)
+        return belief.log_evidence() - 0.5 * float((self.directions / self.config.reach).square().sum())
 
     def _angles(self, x: Tensor) -> Tensor:
         return x @ (self.directions @ self.frequencies).to(x.dtype) + self.phases.to(x.dtype)
@@ -156,10 +179,34 @@ class IndexModel:
         load_saved_state(self, state)
 
 
+class Ascent:
+    """A model on its way up, with what is left of its steps."""
+
+    def __init__(self, model: IndexModel, steps: int) -> None:
+        self.model, self.left, self.adam = model, steps, SharedAdam(model.config.rate)
+
+    def step(self, data: Observed) -> None:
+        self.model.climb(data, self.adam)
+        self.left -= 1
+
+    def state_dict(self) -> dict[str, Tensor]:
+        numbers = torch.tensor([self.left, self.adam.count, self.adam.second], dtype=torch.float64)
+        return {"numbers": numbers, "first": self.adam.first.clone(), **nested("model", self.model.state_dict())}
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        left, count, second = take_numbers(state, "numbers", 3)
+        expect(left >= 1 and count >= 1 and second >= 0, "an ascent that has begun and not ended", (left, count))
+        self.left, self.adam.count, self.adam.second = round(left), round(count), second
+        self.adam.first = take(state, "first", self.model.directions)
+        self.model.load_state_dict(under("model", state))
+
+
 class IndexRegression:
     """Score: mean over the members + `bonus` standard deviations between them.
-    When the number of slates has doubled, candidates are optimised too, one from a random start and one for each of
-    `LENGTHS` from the gradient directions of a quadratic regression; the members of the largest posterior stay."""
+    Members are optimised in turn, each as a copy that takes its place at the end. When the number of slates has
+    doubled, or as many came as the memory holds, candidates follow, one from a random start and one for each of
+    `LENGTHS` from the gradient directions of a quadratic regression; each takes the place of the member of the least
+    posterior if its own is larger. An update does a fixed amount of this work; what is left waits."""
 
     def __init__(
         self, config: IndexConfig, regression: BlockRegressionConfig, blocks: FeatureBlocks, seed: int, purpose: str
@@ -169,8 +216,8 @@ class IndexRegression:
         self._drawn = 0  # number of models made so far, which seeds the next one
         self.members = [self._fresh() for _ in range(config.members)]
         self._due, self._doubled = config.first, 2 * config.first
-        prior = BlockPrior((1, self.dim, self.dim * (self.dim + 1) // 2), VARIANCES, regression.noise)
-        self.quadratic = BlockRegression(regression, prior, QuadraticFeatures(self.scale), bonus=0.0)
+        self._turn = self._turns = 0  # whose turn it is, members before candidates, and at which number the turns end
+        self._ascent: Ascent | None = None  # of the present turn
 
     def _fresh(self) -> IndexModel:
         self._drawn += 1
@@ -207,61 +254,104 @@ class IndexRegression:
         return linear, turns, member.amplitude * mean[1 + d :], member.phases / (2 * math.pi)
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.quadratic.learn(played, plays)
-        if plays.slates >= self._due:
-            self._due = max(plays.slates + 1, int(plays.slates * self.config.growth))
-            self._refit(plays)
-            return
         x = scaled_inputs(played.features.inputs, self.scale)
         for member in self.members:
-            member.belief.observe(member.columns(x), played.rewards)
+            member.belief.observe(member.columns(x), played.rewards, played.exposures)
             member.prior.apply(member.belief, plays.scale)
+        if self._turn == self._turns and plays.slates >= self._due:
+            self._begin_turns(plays)
+        if self._turn < self._turns:
+            self._work(plays)
 
-    def _refit(self, plays: Plays) -> None:
-        contexts, means, counts = plays.history.targets()
-        rewards = plays.history.rewards.rows
-        data = Observed(scaled_inputs(contexts, self.scale), means * counts, counts, float(rewards @ rewards), plays.scale)
-        for member in self.members:
-            member.maximise_evidence(data, self.config.steps)
+    def _begin_turns(self, plays: Plays) -> None:
+        span = min(plays.slates, plays.capacity // plays.slate_size)
+        self._due = plays.slates + max(1, int(span * (self.config.growth - 1)))
+        self._turn, self._turns = 0, len(self.members)
         if plays.slates >= self._doubled:
-            self._doubled = 2 * plays.slates
-            candidates = [self._fresh() for _ in range(1 + len(LENGTHS))]
-            start = gradient_directions(self.quadratic.belief.mean, data, self.config.directions)
-            for candidate, length in zip(candidates[1:], LENGTHS, strict=True):
-                candidate.directions = start / length
-            for candidate in candidates:
-                candidate.maximise_evidence(data, CANDIDATE_STEPS * self.config.steps)
-            ranked = sorted([*self.members, *candidates], key=IndexModel.log_posterior, reverse=True)
-            self.members = ranked[: self.config.members]
+            self._doubled = plays.slates + span
+            self._turns += 1 + len(LENGTHS)
+
+    def _work(self, plays: Plays) -> None:
+        """Go on with the turns until `WORK` is done; the last piece may exceed it."""
+        data, work = Observed.of(plays.held(CLIMBED), self.scale), WORK
+        narrow = data.single()
+        while work > 0 and self._turn < self._turns:
+            self._ascent = self._ascent or self._begun(data)
+            self._ascent.step(narrow)
+            work -= STEP + len(data.x)
+            if self._ascent.left == 0:
+                self._end_turn(self._ascent.model, data, plays)
+                work -= len(plays.contexts)
+
+    def _begun(self, data: Observed) -> Ascent:
+        """The ascent of the present turn."""
+        candidate = self._turn - len(self.members)
+        if candidate < 0:
+            return Ascent(copy.deepcopy(self.members[self._turn]), self.config.steps)
+        model = self._fresh()
+        if candidate > 0:
+            weights = quadratic_weights(data, self.regression)
+            start = gradient_directions(weights, data, self.config.directions)
+            model.directions = start / LENGTHS[candidate - 1]
+        return Ascent(model, CANDIDATE_STEPS * self.config.steps)
+
+    def _end_turn(self, model: IndexModel, data: Observed, plays: Plays) -> None:
+        place: int | None = self._turn
+        if self._turn >= len(self.members):
+            heights = [member.log_posterior(data) for member in self.members]
+            place = heights.index(min(heights)) if model.log_posterior(data) > min(heights) else None
+        if place is not None:
+            model.rebuild(data if len(data.x) == len(plays.contexts) else Observed.of(plays.held(), self.scale))
+            self.members[place] = model
+        self._ascent, self._turn = None, self._turn + 1
 
     def state_dict(self) -> dict[str, Tensor]:
-        state = {"numbers": torch.tensor([self._due, self._doubled, self._drawn, len(self.members)])}
+        numbers = torch.tensor([self._due, self._doubled, self._drawn, self._turn, self._turns, len(self.members)])
+        state = {"numbers": numbers}
         for m, member in enumerate(self.members):
             state |= nested(f"member.{m}", member.state_dict())
-        return state | nested("guide", self.quadratic.state_dict())
+        return state | ({} if self._ascent is None else nested("ascent", self._ascent.state_dict()))
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        due, doubled, drawn, members = take(state, "numbers", torch.zeros(4, dtype=torch.int64)).tolist()
-        expect(members == len(self.members), f"{len(self.members)} members of `index`", members)
-        expect(min(due, doubled) >= 1 and drawn >= members, "times of refits and a count of all models", drawn)
-        self._due, self._doubled, self._drawn = due, doubled, drawn
+        due, doubled, drawn, turn, turns, count = take(state, "numbers", torch.zeros(6, dtype=torch.int64)).tolist()
+        expect(count == len(self.members), f"{len(self.members)} members of `index`", count)
+        expect(
+            min(due, doubled) >= 1 and drawn >= len(self.members), "times of ascents and a count of all models", drawn
+        )
+        expect(0 <= turn <= turns <= len(self.members) + 1 + len(LENGTHS), "turns of members and candidates", turn)
         for m, member in enumerate(self.members):
             member.load_state_dict(under(f"member.{m}", state))
-        self.quadratic.load_state_dict(under("guide", state))
+        begun, self._ascent = under("ascent", state), None
+        if begun:
+            expect(turn < turns, "an ascent whose turn it is", f"one at turn {turn} of {turns}")
+            self._ascent = Ascent(copy.deepcopy(self.members[0]), 1)
+            self._ascent.load_state_dict(begun)
+        self._due, self._doubled, self._drawn, self._turn, self._turns = due, doubled, drawn, turn, turns
 
 
 def index_shapes(config: IndexConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
     """What a state of such a learner holds at least."""
     dim = blocks.input_size - 1
-    yield from nested_shapes("guide", block_regression.regression_shapes(1 + dim + dim * (dim + 1) // 2))
     for m in range(config.members):
         yield f"member.{m}.directions", (dim, config.directions)
         yield f"member.{m}.frequencies", (config.directions, config.frequencies)
         yield from nested_shapes(f"member.{m}", block_regression.regression_shapes(1 + dim + config.frequencies))
 
 
+def quadratic_weights(data: Observed, config: BlockRegressionConfig) -> Tensor:
+    """Mean weights of [1, x, x_i x_j for i <= j] in a Bayesian regression, (1 + d + d(d + 1)/2,)."""
+    dim = data.x.shape[1]
+    prior = BlockPrior((1, dim, dim * (dim + 1) // 2), VARIANCES, config.noise)
+    belief = prior.belief()
+    prior.apply(belief, data.scale)
+    belief.rebuild(quadratic_columns(data.x), data.sums, data.counts, data.energy)
+    for _ in range(GUIDE_STEPS):
+        block_regression.evidence_step(config, prior, belief, data.scale)
+    return belief.mean
+
+
 def gradient_directions(weights: Tensor, data: Observed, count: int) -> Tensor:
-    """Directions a quadratic function varies along: weights of `QuadraticFeatures` (p,) -> (d, count).
+    """Directions a quadratic function varies along: weights of `quadratic_columns` (p,) -> (d, count).
     Leading eigenvectors of the mean outer product of its gradients at the contexts played (Samarov, 1993), each as long
     as the root of its eigenvalue's ratio to the first; directions beyond d are 0."""
     d = data.x.shape[1]

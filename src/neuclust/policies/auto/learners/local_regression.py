@@ -27,7 +27,7 @@ class LocalRegression:
         count, dim = clusters.centroids.shape
         self._gram = torch.zeros(count, dim + 1, dim + 1, dtype=torch.float64)  # XᵀX per cluster
         self._moment = torch.zeros(count, dim + 1, dtype=torch.float64)  # Xᵀr per cluster
-        self._energy, self._count = 0.0, 0  # Σr² and the number of rewards
+        self._energy, self._count = 0.0, 0.0  # Σr²/a and Σa, of rewards r with exposures a
         self.scale, self.noise = RewardScale(), config.noise
         self.level = self.scale.level
         self.variances = torch.tensor(VARIANCES, dtype=torch.float64)
@@ -81,11 +81,11 @@ class LocalRegression:
         return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
     def learn(self, played: Played, plays: Plays) -> None:
-        (x, labels), rewards = self._read(played.features), played.rewards
-        self._gram.index_add_(0, labels, x.unsqueeze(2) * x.unsqueeze(1))
+        (x, labels), rewards, exposures = self._read(played.features), played.rewards, played.exposures
+        self._gram.index_add_(0, labels, x.unsqueeze(2) * (x * exposures.unsqueeze(1)).unsqueeze(1))
         self._moment.index_add_(0, labels, x * rewards.unsqueeze(1))
-        self._energy += float(rewards @ rewards)
-        self._count += len(x)
+        self._energy += float(rewards @ (rewards / exposures))
+        self._count += float(exposures.sum())
         self.scale, self._solved = plays.scale, None
         if plays.slates % self.config.every == 0 or plays.slates < OFTEN_UNTIL:
             for _ in range(self.config.steps):
@@ -131,8 +131,8 @@ class LocalRegression:
         gram, moment = take(state, "gram", self._gram), take(state, "moment", self._moment)
         variances = taken_variances(state, self.variances)
         overall, level, noise, energy, count = take_numbers(state, "numbers", 5)
-        expect(noise > 0 and count >= 0 and count == round(count), "noise above 0 and a whole count", (noise, count))
+        expect(noise > 0 and count >= 0, "noise above 0 and a count of at least 0", (noise, count))
         expect(0 < overall < 1, "a level of rewards between 0 and 1", overall)
         self.variances, self.level, self.noise, self.scale = variances, level, noise, RewardScale(overall)
-        self._gram, self._moment, self._energy, self._count = gram, moment, energy, round(count)
+        self._gram, self._moment, self._energy, self._count = gram, moment, energy, count
         self._solved = None

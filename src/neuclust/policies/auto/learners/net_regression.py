@@ -46,8 +46,9 @@ class NetLearner:
 
     saved = ("net", "posterior")
 
-    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
+    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str, shift: int) -> None:
         self.config, self.spread, self.seed, self.purpose = config, config.spread, seed, purpose
+        self.shift = shift  # slates by which training comes earlier, so that two nets do not train in one update
         self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
         self.net, self.posterior = self.regression.net, self.regression.posterior
         self._apply_prior(RewardScale())
@@ -71,13 +72,20 @@ class NetLearner:
         return torch.from_numpy(arm_scores.relu_outputs(*arrays))
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.regression.learn(plays.history, played.rows, played.rewards, plays.slates)
         self._apply_prior(plays.scale)
+        features, belief = self.regression.features, self.posterior
+        if not self.net.due(plays.slates + self.shift):
+            belief.observe(features(played.features.inputs), played.rewards, played.exposures)
+            return
+        held = plays.held()
+        inputs = held.features.inputs
+        self.net.fit((inputs, held.sums / held.counts, held.counts), plays.slates)
+        belief.rebuild(features(inputs), held.sums, held.counts, held.energy)
 
     def _apply_prior(self, scale: RewardScale) -> None:
         """The prior in units of the rewards, as that of a block regression."""
         prior = torch.full_like(self.posterior.prior, self.config.posterior.prior_variance * scale.unit**2)
-        self.posterior.reweight(prior, self.config.posterior.noise_variance * scale.unit, 0.0)
+        self.posterior.reweight(prior, self.config.posterior.noise_variance * scale.unit)
 
     @property
     def failures(self) -> int:

@@ -1,0 +1,97 @@
+"""Bayesian logistic regression on feature blocks by an online Laplace approximation (Spiegelhalter, Lauritzen, 1990).
+
+Every observation enters the posterior as the Gaussian one that has the slope and curvature of its likelihood at the
+posterior mode. While there are few, all of them are linearised again at later modes; then their sums are kept.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
+from neuclust.kernels.logistic import STILL, damped, linearised, posterior_mode
+from neuclust.models.bayes_linear import BayesLinear, prediction_covariance
+from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state
+from neuclust.policies.auto.plays import Played, Plays
+
+CONSTANT = 10.0  # prior variance of the constant: log-odds of rare clicks are far below 0
+INFORMED = 12.0  # n p̄(1 − p̄), from which on the data tell prior variances
+SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
+GROWTH = 1.1  # of the number of slates, between two times that all are linearised again
+STEPS = 3  # of Newton's method at most, each time
+
+
+@dataclass(frozen=True, slots=True)
+@checked(tune_every=AT_LEAST_ONE, exact=NON_NEGATIVE)
+class BlockLogisticConfig:
+    """All observations are linearised again while there are at most `exact`; an evidence step for the prior variances
+    after every `tune_every` slates, and its bounds."""
+
+    exact: int = 1500
+    tune_every: int = 10
+    least_variance: float = 1e-3
+    most_variance: float = 3000.0
+
+    def __post_init__(self) -> None:
+        check_ranges(self, least_variance=(POSITIVE[0], self.most_variance))
+
+
+class BlockLogistic:
+    """P(r = 1) = 1/(1 + exp(−mᵀx)) on the blocks up to `last`, m the mean of the posterior N(m, Λ⁻¹); greedy."""
+
+    def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str) -> None:
+        self.config = config
+        self.prior = BlockPrior.leading(blocks, last)
+        self.prior.variances[0] = CONSTANT
+        self.belief = BayesLinear(self.prior.by_column, 1.0)
+
+    def means(self, features: Features) -> Tensor:
+        return torch.sigmoid(features.dot(self.belief.mean))
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        odds = features.dot(self.belief.mean)
+        chances = torch.sigmoid(odds)
+        return chances + SLOPE * odds, chances
+
+    def learn(self, played: Played, plays: Plays) -> None:
+        self._observe(played)
+        t = plays.slates
+        if plays.observations <= min(self.config.exact, plays.capacity) and grown(t):
+            self._linearise_again(plays)
+        if t % self.config.tune_every == 0 and plays.information >= INFORMED:
+            bounds = self.config.least_variance, self.config.most_variance
+            self.prior.step(self.belief.mean, self.belief.variances(), bounds)
+            self.belief.reweight(self.prior.by_column, 1.0)
+
+    def _observe(self, played: Played) -> None:
+        """Add one slate, linearised at the mode given it and all before."""
+        x, sums, counts = played.features.columns(self.prior.size), played.rewards, played.exposures
+        odds = posterior_mode(self.belief.means(x), prediction_covariance(self.belief, x), sums, counts)
+        self.belief.observe(x, *linearised(odds, sums, counts))
+
+    def _linearise_again(self, plays: Plays) -> None:
+        """Newton's method on all observations, each step a regression on them linearised at the last."""
+        held = plays.held()
+        x = held.features.columns(self.prior.size)
+        odds = self.belief.means(x)
+        for _ in range(STEPS):
+            self.belief.rebuild(x, *linearised(odds, held.sums, held.counts), 0.0)
+            wanted = self.belief.means(x)
+            if float((wanted - odds).abs().max()) < STILL:
+                break
+            odds = damped(odds, wanted)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return regression_state(self.prior, self.belief)
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        load_regression(self.prior, self.belief, state)
+
+
+def grown(t: int) -> bool:
+    """Whether the t-th slate takes their number past a power of `GROWTH`."""
+    return t == 1 or math.floor(math.log(t, GROWTH)) > math.floor(math.log(t - 1, GROWTH))
