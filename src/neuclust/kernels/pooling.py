@@ -1,0 +1,45 @@
+"""Partial pooling: the shift in log-odds of a group of observations, shrunk towards 0, and weights with fixed share."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Floats = NDArray[np.float64]
+
+STEPS = 8  # Newton steps of at most 1 each, from a start that is right where rewards are rare
+
+
+def shift_posterior(sums: Floats, spread: Floats | float) -> tuple[Floats, Floats]:
+    """Mode and standard deviation (Laplace) of b ~ N(0, τ²), where P(r_s = 1) = σ(logit p_s + b): (…, n) each.
+
+    `sums` (3, n) are Σr, Σp and the number N of a group's observations, τ > 0 is `spread`. The mode solves
+    Σr = N σ(logit p̄ + b) + b/τ² with p̄ = Σp/N: exact where all p_s are equal, for small chances and for large ones;
+    where they differ it lies a little nearer to 0. A group without observations has mode 0 and standard deviation τ.
+    """
+    rewards, expected, number = sums
+    a = 1.0 / np.square(spread)
+    chance = np.divide(expected, number, out=np.full_like(expected, 0.5), where=number > 0)
+    mode = np.log((rewards + a) / (expected + a))  # of Poisson rewards whose rates have a gamma prior: the mean of e^b
+    for _ in range(STEPS):
+        shifted = shifted_chances(chance, mode)
+        slope, curvature = rewards - number * shifted - a * mode, number * shifted * (1 - shifted) + a
+        mode = mode + np.clip(slope / curvature, -1.0, 1.0)
+    shifted = shifted_chances(chance, mode)
+    return mode, 1 / np.sqrt(number * shifted * (1 - shifted) + a)
+
+
+def shifted_chances(chances: Floats, shifts: Floats | float) -> Floats:
+    """σ(logit p + b) of chances p and shifts b, broadcast."""
+    odds = chances * np.exp(shifts)
+    found: Floats = odds / (1 - chances + odds)
+    return found
+
+
+def fixed_share(log_weights: Tensor, log_likelihoods: Tensor, first: Tensor, share: float) -> Tensor:
+    """log[(1 − α) v' + α v_0], v' ∝ v exp(log-likelihood): weights of models after one more observation, each (M,).
+    The share α returns to the first weights v_0, so that a model can recover (Herbster and Warmuth, 1998)."""
+    found = torch.log_softmax(log_weights + log_likelihoods, 0)
+    if share > 0:  # without it weights may be too small for anything but their logarithm
+        found = torch.log((1 - share) * torch.exp(found) + share * first)
+    return found
