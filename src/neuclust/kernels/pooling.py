@@ -36,6 +36,14 @@ def shifted_chances(chances: Floats, shifts: Floats | float) -> Floats:
     return found
 
 
+def gaussian_weights(gram: Floats, moment: Floats, start: Floats, spread: float) -> Floats:
+    """(I/s² + G)⁻¹ (θ_0/s² + m): the mean of weights under a prior N(θ_0, s² I) and a Gaussian likelihood of precision
+    G (…, m, m) and information m (…, m), θ_0 (m,) -> (…, m)."""
+    precision = gram + np.eye(len(start)) / spread**2
+    found: Floats = np.linalg.solve(precision, (start / spread**2 + moment)[..., None])[..., 0]
+    return found
+
+
 def fixed_share(log_weights: Tensor, log_likelihoods: Tensor, first: Tensor, share: float) -> Tensor:
     """log[(1 − α) v' + α v_0], v' ∝ v exp(log-likelihood): weights of models after one more observation, each (M,).
     The share α returns to the first weights v_0, so that a model can recover (Herbster and Warmuth, 1998)."""

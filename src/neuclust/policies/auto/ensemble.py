@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.kernels.pooling import fixed_share
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
 from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, log_likelihood
@@ -88,12 +89,17 @@ class Ensemble:
         """Of the latest slates' rewards, each predicted one step ahead by the weighted ensemble."""
         return float(self._log_likelihoods.rows[-slates:].sum())
 
-    def update(self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None) -> None:
-        """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them.
-        `uniform` (k,) marks arms drawn uniformly at random."""
+    def update(
+        self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None, exposures: Tensor | None = None
+    ) -> Tensor:
+        """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them. The
+        weighted prediction before that, (k,). `uniform` (k,) marks arms drawn uniformly at random; an arm of chance p
+        is rewarded with chance p times its exposure (k,)."""
         features = self.blocks.read(z)
-        chances = torch.stack([learner.means(features) for learner in self.learners.values()])
-        chances = chances.clamp(CERTAIN, 1 - CERTAIN)
+        exposures = torch.ones_like(rewards) if exposures is None else exposures
+        means = torch.stack([learner.means(features) for learner in self.learners.values()])
+        predicted = torch.exp(self.log_weights) @ means
+        chances = (means * exposures).clamp(CERTAIN, 1 - CERTAIN)
         self.change_test.observe(chances[int(self.log_weights.argmax())], rewards)
         self._log_likelihoods.append(float(log_likelihood(torch.exp(self.log_weights) @ chances, rewards)))
         if self.plays.slates >= self.config.settling:
@@ -102,14 +108,13 @@ class Ensemble:
         played = self.plays.add(z, features, rewards)
         for learner in self.learners.values():
             learner.learn(played, self.plays)
+        return predicted
 
     def _reweight(self, log_likelihoods: Tensor) -> None:
         """Evidence and weights after the log-likelihoods (M,) of slate number `slates` + 1."""
         self.evidence = self.evidence + log_likelihoods
-        self.log_weights = torch.log_softmax(self.log_weights + log_likelihoods, 0)
         share = min(0.5, self.config.switching / (self.plays.slates + 1))
-        if share > 0:  # without it weights may be too small for anything but their logarithm
-            self.log_weights = torch.log((1 - share) * torch.exp(self.log_weights) + share * self._first_weights)
+        self.log_weights = fixed_share(self.log_weights, log_likelihoods, self._first_weights, share)
 
     def _average(self, rewards: Tensor, uniform: Tensor) -> None:
         chosen = rewards[~uniform]
