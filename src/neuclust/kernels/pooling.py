@@ -1,4 +1,4 @@
-"""Partial pooling: the shift in log-odds of a group of observations, shrunk towards 0, and weights with fixed share."""
+"""Partial pooling: effects of groups of observations shrunk by a Gaussian prior, and weights with fixed share."""
 
 import numpy as np
 import torch
@@ -40,8 +40,7 @@ def gaussian_weights(gram: Floats, moment: Floats, start: Floats, spread: float)
     """(I/s² + G)⁻¹ (θ_0/s² + m): the mean of weights under a prior N(θ_0, s² I) and a Gaussian likelihood of precision
     G (…, m, m) and information m (…, m), θ_0 (m,) -> (…, m)."""
     precision = gram + np.eye(len(start)) / spread**2
-    found: Floats = np.linalg.solve(precision, (start / spread**2 + moment)[..., None])[..., 0]
-    return found
+    return np.linalg.solve(precision, (start / spread**2 + moment)[..., None])[..., 0].astype(np.float64, copy=False)
 
 
 def fixed_share(log_weights: Tensor, log_likelihoods: Tensor, first: Tensor, share: float) -> Tensor:

@@ -61,19 +61,21 @@ class ItemEffects:
         items, share = ids.numpy(), 1 / self._slates
         # calibrated over all items first: otherwise every item would have the effect of a prediction too high
         common, _ = shift_posterior(self._total[:, None] * share, 1.0)
-        p = shifted_chances(self._clipped(chances), common)
+        raw = self._clipped(chances)
+        p = shifted_chances(raw, common)
         modes, _ = shift_posterior(self._of(items), np.array(SPREADS[1:])[:, None])
         forecasts = torch.from_numpy(shifted_chances(p, np.concatenate([np.zeros((1, len(p))), modes])))
         evidence = log_likelihood(forecasts, rewards)
         self._log_weights = fixed_share(self._log_weights, evidence, FIRST, min(0.5, share))
-        new = np.stack([rewards.numpy(), p, np.ones(len(p))]) * self._slates
-        self._total = self._total + new.sum(1)
-        self._add(items, new)
+        clicks, ones = rewards.numpy(), np.ones(len(p))
+        self._total = self._total + self._slates * np.stack([clicks, raw, ones]).sum(1)
+        self._add(items, self._slates * np.stack([clicks, p, ones]))
 
     def _clipped(self, chances: Tensor) -> Floats:
         """Chances (n,) away from 0 and 1, in units of the mean reward so far."""
-        rate = (self._total[0] + 0.5) / (self._total[2] + 1)
-        return np.clip(chances.numpy(), RAREST * rate, 1 - RAREST * (1 - rate))
+        rewards, _, number = (self._total / max(1, self._slates)).tolist()
+        rate = (rewards + 0.5) / (number + 1)
+        return np.asarray(chances.numpy().clip(RAREST * rate, 1 - RAREST * (1 - rate)))
 
     def _of(self, items: NDArray[np.int64]) -> Floats:
         """Sums of items (n,) as they count now, (3, n)."""

@@ -282,7 +282,7 @@ class Auto:
 
 
 def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
-    """Scores by the rule of `combine`, and the means of the leader, or of all where averaged, of distinct contexts: (u,), (u,)."""
+    """Scores by the rule of `combine` and means, of distinct contexts: the leader's, or averaged as scores are."""
     ensemble, names = cache.ensemble, list(cache.ensemble.learners)
     scores, means = cache.of(ensemble.leader)
     if config.combine == "leader":

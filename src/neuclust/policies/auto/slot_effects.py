@@ -60,23 +60,23 @@ class SlotEffects:
         """One slate: slots (k,), chances of the average slot predicted before its rewards were seen, rewards (k,)."""
         self._slates += 1
         share, clicks = 1 / self._slates, rewards.numpy()
-        rate, x = float(self._totals[0] + 0.5) / float(self._totals[1] + 1), self._columns(slots.numpy(), chances)
+        rate = float((self._totals[0] + 0.5) / (self._totals[1] + 1))  # r̄
+        x = self._columns(slots.numpy(), chances.numpy() / rate)
         linear = (x @ self._weights()[:, :, None])[:, :, 0]  # (2, k)
         forecasts = (rate * np.exp(linear.clip(-2 * FARTHEST, 2 * FARTHEST))).clip(CERTAIN, 1 - CERTAIN)
         evidence = log_likelihood(torch.from_numpy(forecasts), rewards)
         self._log_weights = fixed_share(self._log_weights, evidence, FIRST, min(0.5, share))
         weighted = x.transpose(0, 2, 1) * forecasts[:, None, :]  # (2, 2 + K, k)
-        target = linear + (clicks - forecasts) / forecasts
+        target = linear + clicks / forecasts - 1
         self._gram = (1 - share) * self._gram + weighted @ x
         self._moment = (1 - share) * self._moment + (weighted @ target[:, :, None])[:, :, 0]
         self._totals = self._totals + np.array([clicks.sum(), len(clicks)])
 
-    def _columns(self, slots: NDArray[np.int64], chances: Tensor) -> Floats:
-        """[1, log(p/r̄), slots or zeros] of k arms, (2, k, 2 + K)."""
-        rate = (self._totals[0] + 0.5) / (self._totals[1] + 1)
+    def _columns(self, slots: NDArray[np.int64], lifts: Floats) -> Floats:
+        """[1, log(p/r̄), zeros or slots] of k arms with lifts p/r̄, (2, k, 2 + K)."""
         x = np.zeros((2, len(slots), len(self._start)))
         x[:, :, 0] = 1.0
-        x[:, :, 1] = np.log((chances.numpy() / rate).clip(np.exp(-FARTHEST), np.exp(FARTHEST)))
+        x[:, :, 1] = np.log(lifts.clip(np.exp(-FARTHEST), np.exp(FARTHEST)))
         x[1, np.arange(len(slots)), 2 + slots] = 1.0
         return x
 
