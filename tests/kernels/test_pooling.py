@@ -6,7 +6,7 @@ import torch
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from neuclust.kernels.pooling import fixed_share, gaussian_weights, shift_posterior, shifted_chances
+from neuclust.kernels.evidence import fixed_share, gaussian_weights, shift_posterior, shifted_chances
 from neuclust.randomness import stream
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.kernels.pooling import fixed_share
+from neuclust.kernels.evidence import fixed_share
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
 from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, log_likelihood

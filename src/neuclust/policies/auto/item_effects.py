@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.kernels.pooling import Floats, fixed_share, shift_posterior, shifted_chances
+from neuclust.kernels.evidence import Floats, fixed_share, shift_posterior, shifted_chances
 from neuclust.models.state import expect, take, take_count, take_ids
 from neuclust.policies.auto.change_point import log_likelihood
 

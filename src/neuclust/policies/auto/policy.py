@@ -132,7 +132,7 @@ class Auto:
         if cache is None:  # every context is 0: all arms are alike
             zeros = torch.zeros(k, dtype=torch.float64)
             return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
-        scores, means = self._ranked(cache, round)
+        scores, means = with_items(cache, self.config, self.items, round.arm_ids)
         rng = stream(self.seed, "auto exploring", round.key)
         slots = int((rng.random(k) < self.exploring).sum())
         found = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
@@ -153,13 +153,7 @@ class Auto:
         cache = self._scored(readable(self, round))
         if cache is None:
             return torch.zeros(len(round.arm_ids), dtype=torch.float64)
-        return self._ranked(cache, round)[0]
-
-    def _ranked(self, cache: ScoreCache, round: Round) -> tuple[Tensor, Tensor]:
-        """Combined scores and means of every arm with its item's effect: (n,), (n,)."""
-        scores, means = (values[cache.group] for values in combined(cache, self.config))
-        cache.gains = self.items.gains(round.arm_ids, means)
-        return scores + cache.gains, self.items.shifted(round.arm_ids, means)
+        return with_items(cache, self.config, self.items, round.arm_ids)[0]
 
     def _scored(self, round: Round) -> ScoreCache | None:
         """The learners' scores of the round's distinct contexts; None where every context is 0."""
@@ -294,6 +288,13 @@ def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
     used = [m for m, weight in enumerate(weights.tolist()) if weight > NEGLIGIBLE]
     scores, means = (torch.stack(values) for values in zip(*(cache.of(names[m]) for m in used), strict=True))
     return weights[used] @ scores, weights[used] @ means
+
+
+def with_items(cache: ScoreCache, config: AutoConfig, items: ItemEffects, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Combined scores and means of all arms with the effects of their items, of which every score gains: (n,), (n,)."""
+    scores, means = (values[cache.group] for values in combined(cache, config))
+    cache.gains = items.gains(ids, means)
+    return scores + cache.gains, items.shifted(ids, means)
 
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.kernels.pooling import Floats, fixed_share, gaussian_weights
+from neuclust.kernels.evidence import Floats, fixed_share, gaussian_weights
 from neuclust.models.state import expect, take, take_count
 from neuclust.policies.auto.change_point import log_likelihood
 
