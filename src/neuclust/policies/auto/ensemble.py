@@ -8,6 +8,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.kernels.evidence import fixed_share
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import Shape, expect, nested, nested_shapes, take, take_numbers, under
 from neuclust.policies.auto.change_point import ChangePointTest, DriftConfig, keep_latest, log_likelihood
@@ -103,13 +104,15 @@ class Ensemble:
 
     def update(
         self, z: Tensor, rewards: Tensor, uniform: Tensor | None = None, exposures: Tensor | None = None
-    ) -> None:
-        """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them.
-        `uniform` (k,) marks arms drawn uniformly at random; `exposures` (k,) are chances of being looked at, or 1."""
+    ) -> Tensor:
+        """One slate's contexts (k, d) and rewards (k,): score every learner's prediction, then fit all of them. The
+        weighted prediction before that, (k,). `uniform` (k,) marks arms drawn uniformly at random; an arm of chance p
+        is rewarded with chance p times its exposure (k,)."""
         features = self.blocks.read(z)
-        chances = torch.stack([learner.means(features) for learner in self.learners.values()])
-        certain = CERTAIN * self.plays.scale.unit
-        chances = chances.clamp(certain, 1 - certain) * (1.0 if exposures is None else exposures)
+        exposures = torch.ones_like(rewards) if exposures is None else exposures
+        means = torch.stack([learner.means(features) for learner in self.learners.values()])
+        predicted, certain = torch.exp(self.log_weights) @ means, CERTAIN * self.plays.scale.unit
+        chances = (means * exposures).clamp(certain, 1 - certain)
         self.change_test.observe(chances[int(self.log_weights.argmax())], rewards)
         self._log_likelihoods.append(float(log_likelihood(torch.exp(self.log_weights) @ chances, rewards)))
         keep_latest(self._log_likelihoods, self.config.drift.longest)
@@ -119,14 +122,13 @@ class Ensemble:
         played = self.plays.add(z, features, rewards, exposures)
         for learner in self.learners.values():
             learner.learn(played, self.plays)
+        return predicted
 
     def _reweight(self, log_likelihoods: Tensor) -> None:
         """Evidence and weights after the log-likelihoods (M,) of slate number `slates` + 1."""
         self.evidence = self.evidence + log_likelihoods
-        self.log_weights = torch.log_softmax(self.log_weights + log_likelihoods, 0)
         share = min(0.5, self.config.switching / (self.plays.slates + 1))
-        if share > 0:  # without it weights may be too small for anything but their logarithm
-            self.log_weights = torch.log((1 - share) * torch.exp(self.log_weights) + share * self._first_weights)
+        self.log_weights = fixed_share(self.log_weights, log_likelihoods, self._first_weights, share)
 
     def _average(self, rewards: Tensor, uniform: Tensor) -> None:
         chosen, kept = rewards[~uniform], 1 - FORGETTING * self.plays.scale.unit

@@ -45,6 +45,7 @@ class ScoreCache:
     features: Features
     group: Tensor  # (n,) the distinct context of every arm
     t: int
+    gains: Tensor | float = 0.0  # (n,) what an arm's id adds to its scores
     _known: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[Tensor, Tensor]:
@@ -55,7 +56,7 @@ class ScoreCache:
 
     def arm_scores(self, name: str) -> Tensor:
         """Scores of one learner for every arm, (n,)."""
-        return self.of(name)[0][self.group]
+        return self.of(name)[0][self.group] + self.gains
 
 
 def explored_arms(

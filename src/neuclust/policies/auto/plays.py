@@ -147,7 +147,7 @@ class Plays:
         row_of = {row.tobytes(): i for i, row in enumerate(contexts.numpy())}
         expect(len(row_of) == len(contexts) <= observations, "contexts that differ, each observed", "others")
         paid_sum, exposed = take_numbers(state, "sums", 2)
-        expect(paid_sum >= 0 and 0 <= exposed <= observations, "sums of rewards and exposures", (paid_sum, exposed))
+        expect(paid_sum >= 0 and exposed >= 0, "sums of rewards and exposures", (paid_sum, exposed))
         self.slates, self.observations, self._row_of = slates, observations, row_of
         self._paid, self._exposed = paid_sum, exposed
         self.contexts.load(contexts)

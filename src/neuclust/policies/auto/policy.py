@@ -27,8 +27,10 @@ from neuclust.policies.auto.exploration import (
     optimistic_slots,
 )
 from neuclust.policies.auto.features import BlocksConfig, ContextReader, FeatureBlocks
+from neuclust.policies.auto.item_effects import ItemEffects
 from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig
+from neuclust.policies.auto.slot_effects import SlotEffects
 from neuclust.policies.wiring import check_update, readable
 from neuclust.randomness import stream
 from neuclust.slates.rules import keeps_rules
@@ -69,7 +71,8 @@ class AutoConfig:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Weights and evidence gaps by learner, noise variances, the exploration probability, the number of clusters
-    (1: none), and what each further rewarded arm of a cluster adds (None: the same)."""
+    (1: none), what each further rewarded arm of a cluster adds (None: the same), the standard deviation of items'
+    effects in log-odds (0: none), and how much each slot is looked at, relative to the first (None: all alike)."""
 
     leader: str | None  # None: no data yet
     gaps: dict[str, float]
@@ -80,6 +83,8 @@ class Explanation:
     clusters: int | None = None
     steps: tuple[float, ...] | None = None
     weights: dict[str, float] = field(default_factory=dict)
+    items: float = 0.0
+    slots: tuple[float, ...] | None = None
 
 
 def explanation(policy: "Auto") -> Explanation:
@@ -90,12 +95,14 @@ def explanation(policy: "Auto") -> Explanation:
     learners = ensemble.learners.items()
     noise = {n: one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
     gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
-    clusters, steps = ensemble.blocks.clusters, policy.gains.steps
+    clusters, steps, slots = ensemble.blocks.clusters, policy.gains.steps, policy.slots
     return Explanation(
         ensemble.leader, gaps, noise, policy.exploring, policy.restarts, ensemble.blocks.masked,
         clusters=1 if clusters is None else len(clusters.centroids),
         steps=None if steps is None else tuple(steps.tolist()),
         weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
+        items=policy.items.spread,
+        slots=tuple((slots.estimates / slots.estimates[0]).tolist()) if slots.used else None,
     )  # fmt: skip
 
 
@@ -110,6 +117,7 @@ class Auto:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.ensemble: Ensemble | None = None  # settled by the first update with any reward
         self.gains = MarginalGains(config.marginal_gains, slate_size)
+        self.items, self.slots = ItemEffects(), SlotEffects(slate_size)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
         self._reader = ContextReader()
@@ -124,7 +132,7 @@ class Auto:
         if cache is None:  # every context is 0: all arms are alike
             zeros = torch.zeros(k, dtype=torch.float64)
             return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
-        scores, means = (values[cache.group] for values in combined(cache, self.config))
+        scores, means = with_items(cache, self.config, self.items, round.arm_ids)
         rng = stream(self.seed, "auto exploring", round.key)
         slots = int((rng.random(k) < self.exploring).sum())
         found = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
@@ -133,8 +141,9 @@ class Auto:
         wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
         optimistic = optimistic_slots(cache, Ranking(scores, rank, k), at_random, wanted, penalty)
         chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([at_random, optimistic]), steps)
-        positions = torch.cat([chosen, optimistic, at_random])
-        explored = torch.tensor([False] * (k - slots) + [uniformly for _, uniformly in found])
+        order = self.slots.order(k)
+        positions = torch.cat([chosen, optimistic, at_random])[order]
+        explored = torch.tensor([False] * (k - slots) + [uniformly for _, uniformly in found])[order]
         bonuses = (scores - means)[positions].clamp(min=0)
         chances = certain if self.exploring == 0 and not cache.ensemble.draws else None
         return Slate(positions, means[positions], bonuses, chances, explored=explored)
@@ -144,7 +153,7 @@ class Auto:
         cache = self._scored(readable(self, round))
         if cache is None:
             return torch.zeros(len(round.arm_ids), dtype=torch.float64)
-        return combined(cache, self.config)[0][cache.group]
+        return with_items(cache, self.config, self.items, round.arm_ids)[0]
 
     def _scored(self, round: Round) -> ScoreCache | None:
         """The learners' scores of the round's distinct contexts; None where every context is 0."""
@@ -193,7 +202,12 @@ class Auto:
             return
         self.ensemble, self._latest_read = ensemble, None
         contexts, rewards = _contexts(round, slate.positions[seen]), feedback.arm_rewards[seen]
-        ensemble.update(contexts, rewards, None if slate.explored is None else slate.explored[seen])
+        ids, slots = round.arm_ids[slate.positions[seen]], torch.nonzero(seen).flatten()
+        exposures = self.slots.exposures(slots)
+        explored = None if slate.explored is None else slate.explored[seen]
+        chances = ensemble.update(contexts, rewards, explored, exposures)
+        self.slots.observe(slots, self.items.shifted(ids, chances), rewards)
+        self.items.observe(ids, chances * exposures, rewards)
         if ensemble.blocks.clusters is not None:
             labels = ensemble.blocks.clusters.labels(ensemble.blocks.scaled(contexts))
             self.gains.observe(labels, rewards, float(feedback.slate_reward))
@@ -210,7 +224,7 @@ class Auto:
         if gain > self.config.ensemble.drift.gain:
             self.restarts += 1
             self._earlier_failures += ensemble.failures
-            self.ensemble = fresh
+            self.ensemble, self.items = fresh, ItemEffects()
         else:
             ensemble.change_test.suspend()
 
@@ -233,12 +247,14 @@ class Auto:
     def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
         """What a save holds at least."""
         yield "worth.gram", (2, slate_size, slate_size)
+        yield "slots.gram", (2, 2 + slate_size, 2 + slate_size)
 
     def state_dict(self) -> dict[str, Tensor]:
         # tensors keep the names they had before parts were renamed
         numbers = {"seed": self.seed, "restarts": self.restarts, "earlier_failures": self._earlier_failures}
         state = {name: torch.tensor(number) for name, number in numbers.items()}
-        state |= nested("worth", self.gains.state_dict())
+        for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
+            state |= nested(name, part.state_dict())
         if self.ensemble is not None:
             state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
@@ -247,7 +263,8 @@ class Auto:
         self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")
         self._earlier_failures = take_count(state, "earlier_failures")
         self.ensemble = self._latest_read = None
-        self.gains.load_state_dict(under("worth", state))
+        for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
+            part.load_state_dict(under(name, state))
         settled = under("blocks", state)
         if settled:
             blocks = FeatureBlocks.from_state(self.config.blocks, self.dim, settled)
@@ -258,7 +275,7 @@ class Auto:
 
 
 def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
-    """Scores by the rule of `combine`, and the leader's means, of distinct contexts: (u,), (u,)."""
+    """Scores by the rule of `combine` and means, of distinct contexts: the leader's, or averaged as scores are."""
     ensemble, names = cache.ensemble, list(cache.ensemble.learners)
     scores, means = cache.of(ensemble.leader)
     if config.combine == "leader":
@@ -268,7 +285,15 @@ def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
         return (every - config.penalty * ensemble.gaps.unsqueeze(1)).amax(0), means
     weights = sound(torch.softmax(ensemble.log_weights / config.temperature, 0))
     used = [m for m, weight in enumerate(weights.tolist()) if weight > NEGLIGIBLE]
-    return weights[used] @ torch.stack([cache.of(names[m])[0] for m in used]), means
+    scores, means = (torch.stack(values) for values in zip(*(cache.of(names[m]) for m in used), strict=True))
+    return weights[used] @ scores, weights[used] @ means
+
+
+def with_items(cache: ScoreCache, config: AutoConfig, items: ItemEffects, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Combined scores and means of all arms with the effects of their items, of which every score gains: (n,), (n,)."""
+    scores, means = (values[cache.group] for values in combined(cache, config))
+    cache.gains = items.gains(ids, means)
+    return scores + cache.gains, items.shifted(ids, means)
 
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:
