@@ -20,21 +20,24 @@ LEAST_LIFT = 0.1
 @dataclass(frozen=True, slots=True)
 @checked(most=(0, 1), rival=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE)
 class ExplorationConfig:
-    """A slot explores with probability ε = min(most, budget (1 − r̄)^power / (t · lift)); a share `rival` of these takes
-    the best arm of a learner drawn at random, the others any arm, uniformly. r̄ is the mean of recent rewards of arms
-    chosen by score, 1 − r̄ what could still be gained, lift the log-odds of r̄ less those of arms drawn uniformly (at
-    least `LEAST_LIFT`), t the number of slates since the start or the last detected change."""
+    """A slot explores with probability ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)); a share `rival`
+    of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
+    tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
+    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
 
     most: float = 0.8
-    budget: float = 4.0
+    budget: float = 12.0
     power: float = 4.0
     rival: float = 0.5
 
-    def chance(self, mean_reward: float, lift: float, t: int) -> float:
-        """ε for r̄ = `mean_reward` at slate t = 1, 2, …"""
-        return float(min(self.most, self.budget * (1 - mean_reward) ** self.power / (t * max(lift, LEAST_LIFT))))
+    def chance(self, ensemble: Ensemble) -> float:
+        """ε of the next slate."""
+        gain = ensemble.plays.scale.informative * (1 - ensemble.mean_reward) ** self.power
+        return float(
+            min(self.most, self.budget * gain / ((ensemble.plays.slates + 1) * max(ensemble.lift, LEAST_LIFT)))
+        )
 
 
 @dataclass(slots=True)

@@ -29,6 +29,11 @@ class RewardScale:
         level = min(self.level, 0.5)
         return level * (1 - level)
 
+    @property
+    def informative(self) -> float:
+        """4 p̄(1 − p̄), at most 1: what a reward tells, relative to one of 0 or 1 with equal chances."""
+        return 4 * self.unit
+
 
 @dataclass(frozen=True, slots=True)
 class Played:

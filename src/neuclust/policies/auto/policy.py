@@ -139,6 +139,7 @@ class Auto:
         at_random = torch.tensor([position for position, _ in found], dtype=torch.int64)
         steps, penalty = self.gains.steps, self.config.penalty
         wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
+        wanted = wanted if rng.random() < cache.ensemble.plays.scale.informative else 0
         optimistic = optimistic_slots(cache, Ranking(scores, rank, k), at_random, wanted, penalty)
         chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([at_random, optimistic]), steps)
         order = self.slots.order(k)
@@ -233,8 +234,7 @@ class Auto:
         """ε, the probability that a slot of the next slate explores."""
         if self.ensemble is None:
             return 0.0
-        ensemble = self.ensemble
-        return self.config.exploring.chance(ensemble.mean_reward, ensemble.lift, ensemble.plays.slates + 1)
+        return self.config.exploring.chance(self.ensemble)
 
     explain = explanation
 
