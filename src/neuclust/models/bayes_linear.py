@@ -63,6 +63,12 @@ class SufficientStatistics:
         gram, moment = self.gram + (features.T * counts) @ features, self.moment + features.T @ sums
         return type(self)(gram, moment, self.energy + energy, self.count + float(counts.sum()))
 
+    def rescaled(self, slope: float, shift: float, weight: float = 1.0) -> Self:
+        """Of rewards slope · r + shift · a, each observation counted `weight` times; the first feature is 1."""
+        moment = slope * self.moment + shift * self.gram[:, 0]
+        energy = slope**2 * self.energy + shift * (2 * slope * float(self.moment[0]) + shift * self.count)
+        return type(self)(weight * self.gram, weight * moment, weight * energy, weight * self.count)
+
     def precision(self, prior: Tensor, noise_variance: float) -> Tensor:
         """Λ for prior variances (p,), (p, p)."""
         precision = self.gram / noise_variance
@@ -96,6 +102,10 @@ class BayesLinear:
         """Other variances for the same data: s (p,) and σ²."""
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self._solved = None
+
+    def rescale(self, slope: float, shift: float, weight: float = 1.0) -> None:
+        """Rewards r become slope · r + shift, each counted `weight` times; the first feature is 1."""
+        self._accept(self.data.rescaled(slope, shift, weight))
 
     def _accept(self, data: SufficientStatistics) -> None:
         if not bool((torch.diagonal(data.gram) < LARGE).all()):

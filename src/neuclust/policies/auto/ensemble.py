@@ -16,6 +16,7 @@ from neuclust.policies.auto.features import FeatureBlocks
 from neuclust.policies.auto.learners import catalogue
 from neuclust.policies.auto.learners.catalogue import Learner, LearnersConfig
 from neuclust.policies.auto.plays import Plays
+from neuclust.policies.auto.reward_range import Rescaling
 
 CERTAIN = 0.12  # predictions are at least so many units away from 0 and 1 when they are scored
 FORGETTING = 0.3  # times the unit: the share of what is known of rewards by score that a slate replaces
@@ -123,6 +124,16 @@ class Ensemble:
         for learner in self.learners.values():
             learner.learn(played, self.plays)
         return predicted
+
+    def rescale(self, change: Rescaling) -> None:
+        """Read all rewards on another range. Log-likelihoods on two ranges cannot be compared: no alarm for a while."""
+        self._chosen, self._uniform = (
+            (change.slope * total + change.shift * number, number) for total, number in (self._chosen, self._uniform)
+        )
+        self.plays.rescale(change)
+        for learner in self.learners.values():
+            learner.rescale(change, self.plays.scale)
+        self.change_test.suspend()
 
     def _reweight(self, log_likelihoods: Tensor) -> None:
         """Evidence and weights after the log-likelihoods (M,) of slate number `slates` + 1."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from neuclust.kernels.evidence import Floats, fixed_share, shift_posterior, shifted_chances
 from neuclust.models.state import expect, take, take_count, take_ids
 from neuclust.policies.auto.change_point import log_likelihood
+from neuclust.policies.auto.reward_range import Rescaling
 
 SPREADS = (0.0, 0.35, 0.7, 1.4)  # τ
 AHEAD = 3.0  # nats of evidence that τ = 0 starts with
@@ -70,6 +71,11 @@ class ItemEffects:
         clicks, ones = rewards.numpy(), np.ones(len(p))
         self._total = self._total + self._slates * np.stack([clicks, raw, ones]).sum(1)
         self._add(items, self._slates * np.stack([clicks, p, ones]))
+
+    def rescale(self, change: Rescaling) -> None:
+        """Read all rewards, and the chances predicted for them, on another range."""
+        for sums in (self._sums, self._total):
+            sums[:2] = change.slope * sums[:2] + change.shift * sums[2]
 
     def _clipped(self, chances: Tensor) -> Floats:
         """Chances (n,) away from 0 and 1, in units of the mean reward so far."""

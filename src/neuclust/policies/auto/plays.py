@@ -10,6 +10,7 @@ from torch import Tensor
 from neuclust.models.history import GrowingTable
 from neuclust.models.state import check_lengths, expect, take, take_ids, take_numbers, take_rows
 from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
 MOST_CONTEXTS = 10_000
@@ -89,6 +90,16 @@ class Plays:
         rows = self._rows(z + 0.0)  # −0 becomes 0, so that equal contexts have equal bytes
         self._totals.rows.index_add_(0, rows, torch.stack([rewards, shares, rewards * rewards / shares], 1))
         return Played(features, rewards, shares)
+
+    def rescale(self, change: Rescaling) -> None:
+        """Read all rewards on another range: sums as sums of slope · r + shift · a, the latest rewards one by one."""
+        slope, shift = change
+        self._paid = slope * self._paid + shift * self._exposed
+        sums, counts, energies = self._totals.rows.T.clone()
+        energies = slope**2 * energies + shift * (2 * slope * sums + shift * counts)
+        self._totals.load(torch.stack([slope * sums + shift * counts, counts, energies], 1))
+        latest = [(z, slope * rewards + shift, exposures) for z, rewards, exposures in self._latest]
+        self._latest = deque(latest, self._latest.maxlen)
 
     def _rows(self, z: Tensor) -> Tensor:
         """The row of every context, (k,); new ones are appended or take the place of others."""

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
-from neuclust.errors import DataError
 from neuclust.kernels.ranking import sound, top
 from neuclust.models.encoder import active_contexts
 from neuclust.models.state import Shape, check_shapes, nested, take_count, take_whole, under
@@ -30,6 +29,7 @@ from neuclust.policies.auto.features import BlocksConfig, ContextReader, Feature
 from neuclust.policies.auto.item_effects import ItemEffects
 from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig
+from neuclust.policies.auto.reward_range import RewardRange, RewardRangeConfig
 from neuclust.policies.auto.slot_effects import SlotEffects
 from neuclust.policies.wiring import check_update, readable
 from neuclust.randomness import stream
@@ -50,7 +50,8 @@ class AutoConfig:
 
     `optimistic_slots` slots, if that leaves any, go to the arms of the largest max_m [min(1, score_m) − penalty · lost
     evidence_m], the evidence without priors. `marginal_gains` tests whether arms of one cluster have diminishing
-    returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic slots.
+    returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic slots. `rewards`
+    is the range of rewards, which are read on it as numbers from 0 to 1; slates report means in their own units.
     """
 
     RENAMED: ClassVar[Mapping[str, str]] = {
@@ -65,6 +66,7 @@ class AutoConfig:
     exploring: ExplorationConfig = field(default_factory=ExplorationConfig)
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
     marginal_gains: MarginalGainsConfig = field(default_factory=MarginalGainsConfig)
+    rewards: RewardRangeConfig = field(default_factory=RewardRangeConfig)
     tie: Literal["id", "random"] = "id"
 
 
@@ -72,7 +74,8 @@ class AutoConfig:
 class Explanation:
     """Weights and evidence gaps by learner, noise variances, the exploration probability, the number of clusters
     (1: none), what each further rewarded arm of a cluster adds (None: the same), the standard deviation of items'
-    effects in log-odds (0: none), and how much each slot is looked at, relative to the first (None: all alike)."""
+    effects in log-odds (0: none), how much each slot is looked at, relative to the first (None: all alike), and the
+    range of rewards."""
 
     leader: str | None  # None: no data yet
     gaps: dict[str, float]
@@ -85,15 +88,16 @@ class Explanation:
     weights: dict[str, float] = field(default_factory=dict)
     items: float = 0.0
     slots: tuple[float, ...] | None = None
+    rewards: tuple[float, float] = (0.0, 1.0)
 
 
 def explanation(policy: "Auto") -> Explanation:
     """Which learner leads, by how much, and what was found out about the problem."""
-    ensemble = policy.ensemble
+    ensemble, rewards = policy.ensemble, policy.rewards
     if ensemble is None:
-        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None)
+        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None, rewards=(rewards.low, rewards.high))
     learners = ensemble.learners.items()
-    noise = {n: one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
+    noise = {n: rewards.width**2 * one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
     gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
     clusters, steps, slots = ensemble.blocks.clusters, policy.gains.steps, policy.slots
     return Explanation(
@@ -103,6 +107,7 @@ def explanation(policy: "Auto") -> Explanation:
         weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
         items=policy.items.spread,
         slots=tuple((slots.estimates / slots.estimates[0]).tolist()) if slots.used else None,
+        rewards=(rewards.low, rewards.high),
     )  # fmt: skip
 
 
@@ -118,6 +123,7 @@ class Auto:
         self.ensemble: Ensemble | None = None  # settled by the first update with any reward
         self.gains = MarginalGains(config.marginal_gains, slate_size)
         self.items, self.slots = ItemEffects(), SlotEffects(slate_size)
+        self.rewards = RewardRange.first(config.rewards)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
         self._reader = ContextReader()
@@ -145,16 +151,19 @@ class Auto:
         order = self.slots.order(k)
         positions = torch.cat([chosen, optimistic, at_random])[order]
         explored = torch.tensor([False] * (k - slots) + [uniformly for _, uniformly in found])[order]
-        bonuses = (scores - means)[positions].clamp(min=0)
+        means, bonuses = (
+            self.rewards.own(means[positions]),
+            self.rewards.width * (scores - means)[positions].clamp(min=0),
+        )
         chances = certain if self.exploring == 0 and not cache.ensemble.draws else None
-        return Slate(positions, means[positions], bonuses, chances, explored=explored)
+        return Slate(positions, means, bonuses, chances, explored=explored)
 
     def scores(self, round: Round) -> Tensor:
         """The combined score of every arm, (n,)."""
         cache = self._scored(readable(self, round))
         if cache is None:
             return torch.zeros(len(round.arm_ids), dtype=torch.float64)
-        return with_items(cache, self.config, self.items, round.arm_ids)[0]
+        return self.rewards.own(with_items(cache, self.config, self.items, round.arm_ids)[0])
 
     def _scored(self, round: Round) -> ScoreCache | None:
         """The learners' scores of the round's distinct contexts; None where every context is 0."""
@@ -180,14 +189,9 @@ class Auto:
         round = round.read
         seen = ~torch.isnan(feedback.arm_rewards)
         rewards = feedback.arm_rewards[seen]
-        if bool(((rewards < 0) | (rewards > 1)).any()):
-            worst = float(rewards[(rewards - 0.5).abs().argmax()])
-            got = f"got {worst:g}; divide rewards by the largest there can be"
-            raise DataError(
-                f"round {round.t}: auto reads arm rewards as chances and expected numbers from 0 to 1, {got}"
-            )
-        self.watch.see(rewards)
         if len(rewards):
+            _widen(self, self.rewards.covering(rewards, self.config.rewards))
+            self.watch.see(self.rewards.read(rewards).clamp(0, 1))
             self._learn(round, slate, feedback, seen)
         self.watch.speak()
 
@@ -202,7 +206,8 @@ class Auto:
         if ensemble is None:
             return
         self.ensemble, self._latest_read = ensemble, None
-        contexts, rewards = _contexts(round, slate.positions[seen]), feedback.arm_rewards[seen]
+        contexts = _contexts(round, slate.positions[seen])
+        rewards = self.rewards.read(feedback.arm_rewards[seen]).clamp(0, 1)
         ids, slots = round.arm_ids[slate.positions[seen]], torch.nonzero(seen).flatten()
         exposures = self.slots.exposures(slots)
         explored = None if slate.explored is None else slate.explored[seen]
@@ -211,7 +216,7 @@ class Auto:
         self.items.observe(ids, chances * exposures, rewards)
         if ensemble.blocks.clusters is not None:
             labels = ensemble.blocks.clusters.labels(ensemble.blocks.scaled(contexts))
-            self.gains.observe(labels, rewards, float(feedback.slate_reward))
+            self.gains.observe(labels, rewards, float(self.rewards.read(feedback.slate_reward)))
         kept = ensemble.change_test.change()
         if kept is not None:
             self._validate_change(ensemble, kept)
@@ -246,13 +251,14 @@ class Auto:
     @staticmethod
     def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
         """What a save holds at least."""
+        yield "range", (2,)
         yield "worth.gram", (2, slate_size, slate_size)
         yield "slots.gram", (2, 2 + slate_size, 2 + slate_size)
 
     def state_dict(self) -> dict[str, Tensor]:
         # tensors keep the names they had before parts were renamed
         numbers = {"seed": self.seed, "restarts": self.restarts, "earlier_failures": self._earlier_failures}
-        state = {name: torch.tensor(number) for name, number in numbers.items()}
+        state = {name: torch.tensor(number) for name, number in numbers.items()} | self.rewards.state_dict()
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             state |= nested(name, part.state_dict())
         if self.ensemble is not None:
@@ -262,6 +268,7 @@ class Auto:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")
         self._earlier_failures = take_count(state, "earlier_failures")
+        self.rewards = RewardRange.from_state(state, self.config.rewards)
         self.ensemble = self._latest_read = None
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             part.load_state_dict(under(name, state))
@@ -294,6 +301,17 @@ def with_items(cache: ScoreCache, config: AutoConfig, items: ItemEffects, ids: T
     scores, means = (values[cache.group] for values in combined(cache, config))
     cache.gains = items.gains(ids, means)
     return scores + cache.gains, items.shifted(ids, means)
+
+
+def _widen(policy: Auto, wider: RewardRange) -> None:
+    """Read everything learned on a wider range; only marginal gains, of rounded sums of rewards, start again."""
+    if wider == policy.rewards:
+        return
+    change, policy.rewards = policy.rewards.onto(wider), wider
+    policy.gains = MarginalGains(policy.config.marginal_gains, policy.slate_size)
+    for part in (policy.items, policy.slots, policy.ensemble):
+        if part is not None:
+            part.rescale(change)
 
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:

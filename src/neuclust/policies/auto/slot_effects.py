@@ -16,6 +16,7 @@ from torch import Tensor
 from neuclust.kernels.evidence import Floats, fixed_share, gaussian_weights
 from neuclust.models.state import expect, take, take_count
 from neuclust.policies.auto.change_point import log_likelihood
+from neuclust.policies.auto.reward_range import Rescaling
 
 AHEAD = 3.0  # nats of evidence that "all slots alike" starts with
 FIRST = torch.softmax(torch.tensor([AHEAD, 0.0], dtype=torch.float64), 0)
@@ -60,7 +61,7 @@ class SlotEffects:
         """One slate: slots (k,), chances of the average slot predicted before its rewards were seen, rewards (k,)."""
         self._slates += 1
         share, clicks = 1 / self._slates, rewards.numpy()
-        rate = float((self._totals[0] + 0.5) / (self._totals[1] + 1))  # r̄
+        rate = self._rate
         x = self._columns(slots.numpy(), chances.numpy() / rate)
         linear = (x @ self._weights()[:, :, None])[:, :, 0]  # (2, k)
         forecasts = (rate * np.exp(linear.clip(-2 * FARTHEST, 2 * FARTHEST))).clip(CERTAIN, 1 - CERTAIN)
@@ -71,6 +72,17 @@ class SlotEffects:
         self._gram = (1 - share) * self._gram + weighted @ x
         self._moment = (1 - share) * self._moment + (weighted @ target[:, :, None])[:, :, 0]
         self._totals = self._totals + np.array([clicks.sum(), len(clicks)])
+
+    @property
+    def _rate(self) -> float:
+        """r̄, from a prior of one arm that paid ½."""
+        return float((self._totals[0] + 0.5) / (self._totals[1] + 1))
+
+    def rescale(self, change: Rescaling) -> None:
+        """Read all rewards on another range: every forecast changes by the factor that r̄ does."""
+        before = self._rate
+        self._totals[0] = change.slope * self._totals[0] + change.shift * self._totals[1]
+        self._gram, self._moment = (sums * (self._rate / before) for sums in (self._gram, self._moment))
 
     def _columns(self, slots: NDArray[np.int64], lifts: Floats) -> Floats:
         """[1, log(p/r̄), zeros or slots] of k arms with lifts p/r̄, (2, k, 2 + K)."""

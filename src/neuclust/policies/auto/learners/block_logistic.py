@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+from scipy.special import expit, logit
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
@@ -16,12 +17,14 @@ from neuclust.kernels.logistic import STILL, damped, linearised, posterior_mode
 from neuclust.models.bayes_linear import BayesLinear, prediction_covariance
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state
-from neuclust.policies.auto.plays import Played, Plays
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
 
 CONSTANT = 10.0  # prior variance of the constant: log-odds of rare clicks are far below 0
 INFORMED = 12.0  # n p̄(1 − p̄), from which on the data tell prior variances
 SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
 GROWTH = 1.1  # of the number of slates, between two times that all are linearised again
+FARTHEST = 30.0  # mean log-odds around which chances are read on another range
 STEPS = 3  # of Newton's method at most, each time
 
 
@@ -84,6 +87,19 @@ class BlockLogistic:
             if float((wanted - odds).abs().max()) < STILL:
                 break
             odds = damped(odds, wanted)
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:  # noqa: ARG002
+        """To first order around the mean log-odds f̄ = logit p̄: f becomes logit p̄' + κ(f − f̄), p̄' = slope · p̄ + shift,
+        κ = slope · p̄(1 − p̄)/(p̄'(1 − p̄')), and an observation weighs as much as one of chance p̄' does."""
+        gram = self.belief.data.gram
+        if gram[0, 0] == 0:
+            return
+        mean = min(max(float(gram[0] @ self.belief.mean / gram[0, 0]), -FARTHEST), FARTHEST)
+        before = float(expit(mean))
+        after = change.slope * before + change.shift
+        weight = after * (1 - after) / (before * (1 - before))
+        slope = change.slope / weight
+        self.belief.rescale(slope, float(logit(after)) - slope * mean, weight)
 
     def state_dict(self) -> dict[str, Tensor]:
         return regression_state(self.prior, self.belief)

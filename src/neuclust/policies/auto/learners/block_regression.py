@@ -14,6 +14,7 @@ from neuclust.models.state import Shape, expect, nested, take, take_number, unde
 from neuclust.policies.auto.basis import Basis, BlockColumns
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
 
 # prior variance of a block's contribution to the log-odds
 PRIOR = {
@@ -143,6 +144,10 @@ class BlockRegression:
         if plays.slates % self.config.every == 0 and plays.information >= self.config.informed:
             for _ in range(self.config.steps):
                 evidence_step(self.config, self.prior, self.belief, plays.scale)
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        self.belief.rescale(*change)
+        self.prior.apply(self.belief, scale)
 
     def state_dict(self) -> dict[str, Tensor]:
         return regression_state(self.prior, self.belief)

@@ -19,7 +19,8 @@ from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.learners.index_regression import IndexConfig, IndexRegression, index_shapes
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.learners.net_regression import NetLearner, NetLearnerConfig
-from neuclust.policies.auto.plays import Played, Plays
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
 
 
 class Learner(Protocol):
@@ -34,6 +35,10 @@ class Learner(Protocol):
         ...
 
     def learn(self, played: Played, plays: Plays) -> None: ...
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        """Read all rewards on another range, where they have another scale."""
+        ...
 
     def state_dict(self) -> dict[str, Tensor]: ...
 

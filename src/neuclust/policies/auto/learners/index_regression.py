@@ -37,6 +37,7 @@ from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression
 from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegressionConfig
 from neuclust.policies.auto.plays import Held, Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
 VARIANCES = (1.6, 1.6, 1.6)  # prior: of the constant, of the context and of the cosines, in log-odds
@@ -262,6 +263,11 @@ class IndexRegression:
             self._begin_turns(plays)
         if self._turn < self._turns:
             self._work(plays)
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        for model in [*self.members, *([] if self._ascent is None else [self._ascent.model])]:
+            model.belief.rescale(*change)
+            model.prior.apply(model.belief, scale)
 
     def _begin_turns(self, plays: Plays) -> None:
         span = min(plays.slates, plays.capacity // plays.slate_size)

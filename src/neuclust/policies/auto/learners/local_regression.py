@@ -13,6 +13,7 @@ from neuclust.models.state import expect, take, take_numbers
 from neuclust.policies.auto.features import ContextClusters, Features
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig, taken_variances
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
 
 VARIANCES = (1.6, 0.8)  # prior variances of a cluster's own level and of its slope, in log-odds; count like one weight
 TUNED_FROM = 50  # rewards, before which variances and noise stay as they are
@@ -92,6 +93,13 @@ class LocalRegression:
                 self._set_level()
                 if self._count >= TUNED_FROM:
                     self._set_variances()
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        slope, shift = change
+        total = float(self._moment[:, 0].sum())
+        self._energy = slope**2 * self._energy + shift * (2 * slope * total + shift * self._count)
+        self._moment = slope * self._moment + shift * self._gram[:, 0]
+        self.level, self.scale, self._solved = slope * self.level + shift, scale, None
 
     def _set_level(self) -> None:
         """The clusters' mean level, each weighted by the share of it that the data determines."""

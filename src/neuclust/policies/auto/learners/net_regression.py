@@ -14,6 +14,7 @@ from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig
 from neuclust.models.state import load_saved_state, saved_state
 from neuclust.policies.auto.features import NET_CONSTANT, FeatureBlocks, Features
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
 
@@ -81,6 +82,10 @@ class NetLearner:
         inputs = held.features.inputs
         self.net.fit((inputs, held.sums / held.counts, held.counts), plays.slates)
         belief.rebuild(features(inputs), held.sums, held.counts, held.energy)
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        self.posterior.rescale(*change)
+        self._apply_prior(scale)
 
     def _apply_prior(self, scale: RewardScale) -> None:
         """The prior in units of the rewards, as that of a block regression."""
