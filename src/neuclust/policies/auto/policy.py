@@ -12,7 +12,7 @@ from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
 from neuclust.core import Feedback, Round, Slate
 from neuclust.kernels.ranking import sound, top
 from neuclust.models.encoder import active_contexts
-from neuclust.models.state import Shape, check_shapes, nested, take_count, take_whole, under
+from neuclust.models.state import Shape, check_shapes, expect, nested, take_count, take_numbers, take_whole, under
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
 from neuclust.policies.auto import ensemble as ensembles
@@ -95,7 +95,7 @@ def explanation(policy: "Auto") -> Explanation:
     """Which learner leads, by how much, and what was found out about the problem."""
     ensemble, rewards = policy.ensemble, policy.rewards
     if ensemble is None:
-        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None, rewards=(rewards.low, rewards.high))
+        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None, rewards=rewards)
     learners = ensemble.learners.items()
     noise = {n: rewards.width**2 * one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
     gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
@@ -107,7 +107,7 @@ def explanation(policy: "Auto") -> Explanation:
         weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
         items=policy.items.spread,
         slots=tuple((slots.estimates / slots.estimates[0]).tolist()) if slots.used else None,
-        rewards=(rewards.low, rewards.high),
+        rewards=rewards,
     )  # fmt: skip
 
 
@@ -258,7 +258,9 @@ class Auto:
     def state_dict(self) -> dict[str, Tensor]:
         # tensors keep the names they had before parts were renamed
         numbers = {"seed": self.seed, "restarts": self.restarts, "earlier_failures": self._earlier_failures}
-        state = {name: torch.tensor(number) for name, number in numbers.items()} | self.rewards.state_dict()
+        state = {name: torch.tensor(number) for name, number in numbers.items()} | {
+            "range": torch.tensor(self.rewards, dtype=torch.float64)
+        }
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             state |= nested(name, part.state_dict())
         if self.ensemble is not None:
@@ -268,7 +270,9 @@ class Auto:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")
         self._earlier_failures = take_count(state, "earlier_failures")
-        self.rewards = RewardRange.from_state(state, self.config.rewards)
+        self.rewards, declared = RewardRange(*take_numbers(state, "range", 2)), self.config.rewards
+        kept = declared.low in (None, self.rewards.low) and declared.high in (None, self.rewards.high)
+        expect(0 < self.rewards.width < torch.inf and kept, "a range of rewards with the declared ends", self.rewards)
         self.ensemble = self._latest_read = None
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             part.load_state_dict(under(name, state))

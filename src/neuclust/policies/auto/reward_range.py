@@ -1,8 +1,6 @@
 """The range of rewards: amounts, counts and negative values as numbers from 0 to 1, which is what learners read."""
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import torch
@@ -10,11 +8,10 @@ from torch import Tensor
 
 from neuclust.configuration import check_ranges
 from neuclust.errors import ConfigError, DataError
-from neuclust.models.state import expect, take_numbers
 
-MOST = 1e12  # of a reward: with larger ones no digits are left for the others
-ROOM = 1.25  # a range that grows is so many times as wide as needed
-GROWTH = 8.0  # times the width that one slate can add at each end
+MOST = 1e12  # of a reward: beside larger ones no digits are left for the others
+ROOM = 1.25  # a range that grows becomes so many times as wide as needed
+GROWTH = 8.0  # times the width that one slate adds to it at each end, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +28,25 @@ class RewardRangeConfig:
 
 
 class Rescaling(NamedTuple):
-    """y' = slope · y + shift: rewards on a range, read on a wider one."""
+    """y' = slope · y + shift: y of a range, read on a wider one."""
 
     slope: float
     shift: float
 
 
-@dataclass(frozen=True, slots=True)
-class RewardRange:
-    """y = (r − low) / (high − low). Where a reward lies outside a learned end, the end moves: past it, by a quarter of
-    the new width, but at most `GROWTH` times the old width at once, and the reward counts as the end if that is still
-    nearer. So a range grows logarithmically often, and a single huge reward costs learners at most a factor of 1 +
-    `GROWTH` in scale, of which they are nearly independent; rewards that keep coming are covered after a few."""
+class RewardRange(NamedTuple):
+    """y = (r − low) / (high − low). A reward outside a learned end makes the range `ROOM` times as wide as needed, but
+    by at most `GROWTH` times its width wider; one still outside counts as the end. So a range grows logarithmically
+    often, rewards that keep coming are covered after a few, and a single huge one costs a factor of 1 + `GROWTH` in
+    scale, which learners hardly depend on."""
 
     low: float
     high: float
 
     @classmethod
     def first(cls, config: RewardRangeConfig) -> Self:
-        """The range before any reward."""
-        low = config.low if config.low is not None else min(0.0, math.inf if config.high is None else config.high - 1)
+        """The range before any reward: [0, 1], or next to the end that is declared."""
+        low = config.low if config.low is not None else 0.0 if config.high is None else min(0.0, config.high - 1)
         return cls(low, config.high if config.high is not None else max(1.0, low + 1))
 
     @property
@@ -58,38 +54,27 @@ class RewardRange:
         return self.high - self.low
 
     def covering(self, rewards: Tensor, config: RewardRangeConfig) -> Self:
-        """The range for rewards (k,), this one where it holds them; refused are those outside a declared end."""
+        """The range for rewards (k,); refused are those outside a declared end."""
         least, most = (float(end) for end in torch.aminmax(rewards))
-        low, high = (-MOST if config.low is None else config.low), (MOST if config.high is None else config.high)
-        if least < low or most > high:
-            got = f"got {least if least < low else most:g}; give rewards.low and rewards.high others, or scale rewards"
-            raise DataError(f"auto: expected arm rewards from {low:g} to {high:g}, {got}")
-        grown, step = self, GROWTH * self.width
-        if least < grown.low:
-            grown = replace(grown, low=max(grown.high - ROOM * (grown.high - least), grown.low - step))
-        if most > grown.high:
-            grown = replace(grown, high=min(grown.low + ROOM * (most - grown.low), grown.high + step))
-        return grown
+        bottom, top = (-MOST if config.low is None else config.low), (MOST if config.high is None else config.high)
+        if least < bottom or most > top:
+            got = f"got {most if most > top else least:g}; scale rewards, or change rewards.low and rewards.high"
+            raise DataError(f"auto: expected arm rewards from {bottom:g} to {top:g}, {got}")
+        (low, high), step = self, GROWTH * self.width
+        if least < low:
+            low = max(high - ROOM * (high - least), low - step)
+        if most > high:
+            high = min(low + ROOM * (most - low), high + step)
+        return type(self)(low, high)
 
     def read(self, rewards: Tensor) -> Tensor:
-        """y of rewards; those outside are not cut off."""
+        """y of rewards, outside [0, 1] where they are outside the range."""
         return (rewards - self.low) / self.width
 
     def own(self, y: Tensor) -> Tensor:
-        """Rewards of y, in their own units."""
+        """Rewards in their own units, from y."""
         return self.low + self.width * y
 
-    def onto(self, wider: Self) -> Rescaling:
-        """How y changes on another range."""
+    def onto(self, wider: "RewardRange") -> Rescaling:
+        """How y changes where rewards are read on a wider range."""
         return Rescaling(self.width / wider.width, (self.low - wider.low) / wider.width)
-
-    def state_dict(self) -> dict[str, Tensor]:
-        return {"range": torch.tensor([self.low, self.high], dtype=torch.float64)}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Tensor], config: RewardRangeConfig) -> Self:
-        """A saved range; declared ends are as declared."""
-        low, high = take_numbers(state, "range", 2)
-        kept = config.low in (None, low) and config.high in (None, high)
-        expect(low < high and kept, "a range of rewards with the declared ends", (low, high))
-        return cls(low, high)

@@ -1,0 +1,203 @@
+"""auto on rewards that are not chances: a declared range, a learned one, and what a growing range keeps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from small_problems import feedback, random_round, same_state, slate_of, small_environment, snapshot
+from torch import Tensor
+
+from neuclust.core import Feedback, Round, Slate
+from neuclust.errors import ConfigError, DataError, StateError
+from neuclust.models.bayes_linear import BayesLinear
+from neuclust.policies.auto.item_effects import ItemEffects
+from neuclust.policies.auto.policy import Auto, AutoConfig
+from neuclust.policies.auto.reward_range import GROWTH, Rescaling, RewardRange, RewardRangeConfig
+from neuclust.policies.auto.slot_effects import SlotEffects
+from neuclust.randomness import stream
+from neuclust.registry import load_policy
+
+DIM, K = 6, 3
+LEARNED = RewardRangeConfig()
+
+
+def built(**rewards: float) -> Auto:
+    return Auto(AutoConfig(rewards=RewardRangeConfig(**rewards)), DIM, K, 2)
+
+
+def played(policy: Auto, rounds: range, size: float = 1.0, shift: float = 0.0) -> list[Slate]:
+    """Slates of rounds whose arms pay size + shift where their first features and a coin say so, else shift."""
+    slates = []
+    for t in rounds:
+        round = offer(t)
+        slate = policy.select(round)
+        chances = torch.sigmoid(2 * round.contexts[slate.positions, :2].sum(1))
+        paid = torch.from_numpy(stream(3, "coins", t).random(K)) < chances
+        policy.update(round, slate, paying(size * paid.double() + shift))
+        slates.append(slate)
+    return slates
+
+
+def paying(rewards: Tensor) -> Feedback:
+    return feedback(rewards.tolist(), float(rewards.mean()))
+
+
+def offer(t: int) -> Round:
+    return random_round(t, 40, DIM, K, seed=5)
+
+
+def test_declared_amounts_are_learned_as_chances_are() -> None:
+    """Rewards 40 r − 7 on a range from −7 to 33 give the slates of r, with means and bonuses in their own units."""
+    plain, amounts = built(), built(low=-7.0, high=33.0)
+    for one, other in zip(played(plain, range(1, 16)), played(amounts, range(1, 16), 40.0, -7.0), strict=True):
+        assert one.positions.tolist() == other.positions.tolist()
+        torch.testing.assert_close(40 * one.means - 7, other.means)
+        torch.testing.assert_close(40 * one.bonuses, other.bonuses)
+    torch.testing.assert_close(40 * plain.scores(offer(50)) - 7, amounts.scores(offer(50)))
+    assert plain.explain().rewards == (0.0, 1.0)
+    assert amounts.explain().rewards == (-7.0, 33.0)
+    assert amounts.explain().noise["linear"] == pytest.approx(1600 * plain.explain().noise["linear"])
+
+
+def test_a_range_grows_past_rewards_outside_and_by_a_limited_factor() -> None:
+    first = RewardRange.first(LEARNED)
+    assert first.covering(torch.tensor([0.0, 1.0]), LEARNED) == first
+    assert first.covering(torch.tensor([0.5, 4.0]), LEARNED) == RewardRange(0.0, 5.0)
+    assert first.covering(torch.tensor([-3.0, 0.0]), LEARNED) == RewardRange(-4.0, 1.0)
+    assert first.covering(torch.tensor([-3.0, 6.0]), LEARNED) == RewardRange(-4.0, 8.5)
+    assert first.covering(torch.tensor([0.0, 1e9]), LEARNED) == RewardRange(0.0, 1 + GROWTH)
+    grown, times = first, 0
+    for reward in range(1, 10_000):
+        wider = grown.covering(torch.tensor([float(reward)]), LEARNED)
+        times, grown = times + (wider != grown), wider
+    assert times <= math.log(10_000) / math.log(1.25)
+    assert grown.high >= 9_999
+
+
+@pytest.mark.parametrize(
+    ("config", "ends"),
+    [
+        (RewardRangeConfig(high=-2.0), (-3.0, -2.0)), (RewardRangeConfig(low=-5.0), (-5.0, 1.0)),
+        (RewardRangeConfig(low=5.0), (5.0, 6.0)), (RewardRangeConfig(high=0.2), (-0.8, 0.2)),
+    ],
+)  # fmt: skip
+def test_one_end_can_be_declared(config: RewardRangeConfig, ends: tuple[float, float]) -> None:
+    first = RewardRange.first(config)
+    assert (first.low, first.high) == pytest.approx(ends)
+    below, above = (torch.tensor([end], dtype=torch.float64) for end in (first.low - 1, first.high + 1))
+    learned, declared = (below, above) if config.low is None else (above, below)
+    assert first.covering(learned, config).width == pytest.approx(1.25 * (first.width + 1))
+    with pytest.raises(DataError, match="expected arm rewards from"):
+        first.covering(declared, config)
+
+
+@pytest.mark.parametrize(
+    "ends", [{"low": 1.0, "high": 1.0}, {"low": 2.0, "high": 1.0}, {"low": math.nan}, {"high": 1e13}]
+)
+def test_impossible_ranges_are_refused(ends: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        RewardRangeConfig(**ends)
+
+
+@pytest.mark.parametrize("worst", [1e49, -1e49, math.inf, 1e51])
+@pytest.mark.parametrize("declared", [{}, {"low": 0.0, "high": 40.0}])
+def test_hostile_rewards_are_refused_and_change_nothing(declared: dict[str, float], worst: float) -> None:
+    environment, policy = small_environment(), built(**declared)
+    policy.update(environment.round(1), slate_of(0, 1, 2), feedback([1.0, 0.0, math.nan], 0.5))
+    before = snapshot(policy)
+    with pytest.raises(DataError, match="expected"):
+        policy.update(environment.round(2), slate_of(0, 1, 2), feedback([1.0, worst, 0.0], 1.0))
+    assert same_state(before, snapshot(policy))
+
+
+def test_rewards_outside_a_declared_range_are_refused_in_one_sentence() -> None:
+    environment, policy = small_environment(), built(low=0.0, high=40.0)
+    with pytest.raises(DataError, match=r"from 0 to 40, got -1; scale rewards, or change rewards.low"):
+        policy.update(environment.round(1), slate_of(0, 1, 2), feedback([1.0, -1.0, 0.0], 1.0))
+
+
+def test_statistics_on_a_wider_range_are_those_of_the_rewards_read_on_it() -> None:
+    rng = stream(1, "regression")
+    x = torch.cat([torch.ones(30, 1), torch.from_numpy(rng.standard_normal((30, 3)))], 1).double()
+    rewards = torch.from_numpy(rng.random(30))
+    one, other = (BayesLinear(torch.full((4,), 0.7), 0.3) for _ in range(2))
+    one.observe(x, rewards)
+    one.rescale(0.2, 0.3)
+    other.observe(x, 0.2 * rewards + 0.3)
+    for name, value in other.state_dict().items():
+        torch.testing.assert_close(one.state_dict()[name], value)
+
+
+def test_a_growing_range_keeps_data_and_beliefs() -> None:
+    """All sums are those of the rewards read on the wider range, and regressions believe what they did."""
+    policy = built()
+    played(policy, range(1, 61))
+    ensemble = policy.ensemble
+    assert ensemble is not None
+    latest, held = ensemble.plays.latest(5), ensemble.plays.held()
+    features = ensemble.blocks.read(offer(130).contexts)
+    before = {name: learner.means(features) for name, learner in ensemble.learners.items()}
+    ensemble.rescale(Rescaling(0.4, 0.2))
+    for (_, old, _), (_, new, _) in zip(latest, ensemble.plays.latest(5), strict=True):
+        torch.testing.assert_close(0.4 * old + 0.2, new)
+    wide = ensemble.plays.held()
+    torch.testing.assert_close(wide.sums, 0.4 * held.sums + 0.2 * held.counts)
+    squares = 0.16 * held.energy + 0.16 * float(held.sums.sum()) + 0.04 * float(held.counts.sum())
+    assert wide.energy == pytest.approx(squares)
+    for name, learner in ensemble.learners.items():
+        moved = (learner.means(features) - 0.2) / 0.4 - before[name]
+        # the constant's prior mean is 0 on every range, and logistic regression changes to first order
+        assert float(moved.abs().mean()) < 0.06, name
+        if name in ("linear", "quadratic", "index"):
+            assert float(moved.std()) < 0.02, name
+    assert ensemble.change_test.change() is None
+
+
+def test_effects_of_items_and_slots_do_not_see_a_pure_change_of_units() -> None:
+    items, slots, rng = ItemEffects(), SlotEffects(K), stream(4, "effects")
+    for _ in range(200):
+        ids = torch.from_numpy(rng.integers(0, 9, K))
+        chances = torch.full((K,), 0.02, dtype=torch.float64)
+        clicks = torch.from_numpy((rng.random(K) < 0.01 * (1 + ids.numpy() % 3)).astype(float))
+        items.observe(ids, chances, clicks)
+        slots.observe(torch.arange(K), chances, clicks)
+    sums, estimates = items.state_dict()["sums"].clone(), slots.estimates
+    for part in (items, slots):
+        part.rescale(Rescaling(0.25, 0.0))
+    torch.testing.assert_close(items.state_dict()["sums"][:2], 0.25 * sums[:2])
+    assert torch.equal(items.state_dict()["sums"][2], sums[2])
+    assert float((slots.estimates / estimates - 1).abs().max()) < 0.15  # the prior weighs more
+
+
+def test_learned_amounts_are_told_apart_and_survive_an_outlier(tmp_path: Any) -> None:
+    """From rewards of 0 and 40 the range and the means follow; one reward of a billion leaves the ranking nearly as it
+    was; and a save holds the range."""
+    policy = built()
+    played(policy, range(1, 81), 40.0)
+    assert policy.rewards == RewardRange(0.0, 50.0)
+    worth = torch.sigmoid(2 * offer(90).contexts[:, :2].sum(1))
+    scores = policy.scores(offer(90))
+    assert float(torch.corrcoef(torch.stack([scores, worth]))[0, 1]) > 0.6
+    slate = policy.select(offer(81))
+    policy.update(offer(81), slate, paying(torch.tensor([40.0, 1e9, 0.0])))
+    assert policy.rewards.high == 50 * (1 + GROWTH)
+    played(policy, range(82, 92), 40.0)
+    after = policy.scores(offer(90))
+    assert float(torch.corrcoef(torch.stack([after, worth]))[0, 1]) > 0.5
+    policy.save(tmp_path / "auto")
+    again: Any = load_policy(tmp_path / "auto")
+    one, other = played(policy, range(92, 96), 40.0), played(again, range(92, 96), 40.0)
+    assert [s.positions.tolist() for s in one] == [s.positions.tolist() for s in other]
+    assert same_state(snapshot(policy), snapshot(again))
+
+
+def test_a_saved_range_other_than_the_declared_one_is_refused() -> None:
+    declared = built(low=0.0, high=40.0)
+    state = dict(declared.state_dict())
+    for wrong in ([0.0, 20.0], [40.0, 0.0]):
+        state["range"] = torch.tensor(wrong, dtype=torch.float64)
+        with pytest.raises(StateError, match="declared ends"):
+            built(low=0.0, high=40.0).load_state_dict(state)
