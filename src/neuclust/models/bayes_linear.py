@@ -103,10 +103,6 @@ class BayesLinear:
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self._solved = None
 
-    def rescale(self, slope: float, shift: float, weight: float = 1.0) -> None:
-        """Rewards r become slope · r + shift, each counted `weight` times; the first feature is 1."""
-        self._accept(self.data.rescaled(slope, shift, weight))
-
     def _accept(self, data: SufficientStatistics) -> None:
         if not bool((torch.diagonal(data.gram) < LARGE).all()):
             definite_cholesky(data.precision(self.prior, self.noise_variance))  # refused before anything changes
@@ -180,6 +176,11 @@ class BayesLinear:
         expect(count >= 0, "count of at least 0", count)
         self.data = SufficientStatistics(gram, moment, energy, count)
         self.reweight(prior, noise)
+
+
+def rescale(belief: BayesLinear, slope: float, shift: float, weight: float = 1.0) -> None:
+    """Rewards r become slope · r + shift, each counted `weight` times; the first feature is 1."""
+    belief._accept(belief.data.rescaled(slope, shift, weight))
 
 
 def prediction_covariance(belief: BayesLinear, features: Tensor) -> Tensor:

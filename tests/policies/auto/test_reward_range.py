@@ -12,7 +12,8 @@ from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
 from neuclust.errors import ConfigError, DataError, StateError
-from neuclust.models.bayes_linear import BayesLinear
+from neuclust.models.bayes_linear import BayesLinear, rescale
+from neuclust.policies.auto import ensemble as ensembles
 from neuclust.policies.auto.item_effects import ItemEffects
 from neuclust.policies.auto.policy import Auto, AutoConfig
 from neuclust.policies.auto.reward_range import GROWTH, Rescaling, RewardRange, RewardRangeConfig
@@ -125,7 +126,7 @@ def test_statistics_on_a_wider_range_are_those_of_the_rewards_read_on_it() -> No
     rewards = torch.from_numpy(rng.random(30))
     one, other = (BayesLinear(torch.full((4,), 0.7), 0.3) for _ in range(2))
     one.observe(x, rewards)
-    one.rescale(0.2, 0.3)
+    rescale(one, 0.2, 0.3)
     other.observe(x, 0.2 * rewards + 0.3)
     for name, value in other.state_dict().items():
         torch.testing.assert_close(one.state_dict()[name], value)
@@ -140,7 +141,7 @@ def test_a_growing_range_keeps_data_and_beliefs() -> None:
     latest, held = ensemble.plays.latest(5), ensemble.plays.held()
     features = ensemble.blocks.read(offer(130).contexts)
     before = {name: learner.means(features) for name, learner in ensemble.learners.items()}
-    ensemble.rescale(Rescaling(0.4, 0.2))
+    ensembles.rescale(ensemble, Rescaling(0.4, 0.2))
     for (_, old, _), (_, new, _) in zip(latest, ensemble.plays.latest(5), strict=True):
         torch.testing.assert_close(0.4 * old + 0.2, new)
     wide = ensemble.plays.held()

@@ -125,16 +125,6 @@ class Ensemble:
             learner.learn(played, self.plays)
         return predicted
 
-    def rescale(self, change: Rescaling) -> None:
-        """Read all rewards on another range. Log-likelihoods on two ranges cannot be compared: no alarm for a while."""
-        self._chosen, self._uniform = (
-            (change.slope * total + change.shift * number, number) for total, number in (self._chosen, self._uniform)
-        )
-        self.plays.rescale(change)
-        for learner in self.learners.values():
-            learner.rescale(change, self.plays.scale)
-        self.change_test.suspend()
-
     def _reweight(self, log_likelihoods: Tensor) -> None:
         """Evidence and weights after the log-likelihoods (M,) of slate number `slates` + 1."""
         self.evidence = self.evidence + log_likelihoods
@@ -186,6 +176,18 @@ def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[t
     for name in catalogue.fitting_learners(config.learners, blocks):
         shapes = catalogue.learner_shapes(name, config.options, blocks)
         yield from nested_shapes(f"learner.{catalogue.label(name)}", shapes)
+
+
+def rescale(ensemble: Ensemble, change: Rescaling) -> None:
+    """Read all rewards on another range. Log-likelihoods on two ranges cannot be compared: no alarm for a while."""
+    ensemble._chosen, ensemble._uniform = (
+        (change.slope * total + change.shift * number, number)
+        for total, number in (ensemble._chosen, ensemble._uniform)
+    )
+    ensemble.plays.rescale(change)
+    for learner in ensemble.learners.values():
+        learner.rescale(change, ensemble.plays.scale)
+    ensemble.change_test.suspend()
 
 
 def refit_on_recent(ensemble: Ensemble, slates: int, seed: int, generation: int) -> Ensemble:

@@ -313,9 +313,10 @@ def _widen(policy: Auto, wider: RewardRange) -> None:
         return
     change, policy.rewards = policy.rewards.onto(wider), wider
     policy.gains = MarginalGains(policy.config.marginal_gains, policy.slate_size)
-    for part in (policy.items, policy.slots, policy.ensemble):
-        if part is not None:
-            part.rescale(change)
+    for part in (policy.items, policy.slots):
+        part.rescale(change)
+    if policy.ensemble is not None:
+        ensembles.rescale(policy.ensemble, change)
 
 
 def _contexts(round: Round, positions: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
 from neuclust.kernels.logistic import STILL, damped, linearised, posterior_mode
-from neuclust.models.bayes_linear import BayesLinear, prediction_covariance
+from neuclust.models.bayes_linear import BayesLinear, prediction_covariance, rescale
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
@@ -99,7 +99,7 @@ class BlockLogistic:
         after = change.slope * before + change.shift
         weight = after * (1 - after) / (before * (1 - before))
         slope = change.slope / weight
-        self.belief.rescale(slope, float(logit(after)) - slope * mean, weight)
+        rescale(self.belief, slope, float(logit(after)) - slope * mean, weight)
 
     def state_dict(self) -> dict[str, Tensor]:
         return regression_state(self.prior, self.belief)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
 from neuclust.kernels.evidence import block_step
-from neuclust.models.bayes_linear import BayesLinear
+from neuclust.models.bayes_linear import BayesLinear, rescale
 from neuclust.models.state import Shape, expect, nested, take, take_number, under
 from neuclust.policies.auto.basis import Basis, BlockColumns
 from neuclust.policies.auto.features import FeatureBlocks, Features
@@ -146,7 +146,7 @@ class BlockRegression:
                 evidence_step(self.config, self.prior, self.belief, plays.scale)
 
     def rescale(self, change: Rescaling, scale: RewardScale) -> None:
-        self.belief.rescale(*change)
+        rescale(self.belief, *change)
         self.prior.apply(self.belief, scale)
 
     def state_dict(self) -> dict[str, Tensor]:

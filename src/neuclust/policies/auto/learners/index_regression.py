@@ -20,7 +20,7 @@ from torch import Tensor
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
-from neuclust.models.bayes_linear import BayesLinear, with_constant
+from neuclust.models.bayes_linear import BayesLinear, rescale, with_constant
 from neuclust.models.state import (
     Shape,
     expect,
@@ -266,7 +266,7 @@ class IndexRegression:
 
     def rescale(self, change: Rescaling, scale: RewardScale) -> None:
         for model in [*self.members, *([] if self._ascent is None else [self._ascent.model])]:
-            model.belief.rescale(*change)
+            rescale(model.belief, *change)
             model.prior.apply(model.belief, scale)
 
     def _begin_turns(self, plays: Plays) -> None:

@@ -8,7 +8,7 @@ from torch import Tensor
 from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
-from neuclust.models.bayes_linear import LONGEST, BayesLinearConfig, NetRegression
+from neuclust.models.bayes_linear import LONGEST, BayesLinearConfig, NetRegression, rescale
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
 from neuclust.models.state import load_saved_state, saved_state
@@ -84,7 +84,7 @@ class NetLearner:
         belief.rebuild(features(inputs), held.sums, held.counts, held.energy)
 
     def rescale(self, change: Rescaling, scale: RewardScale) -> None:
-        self.posterior.rescale(*change)
+        rescale(self.posterior, *change)
         self._apply_prior(scale)
 
     def _apply_prior(self, scale: RewardScale) -> None:
