@@ -95,7 +95,7 @@ def explanation(policy: "Auto") -> Explanation:
     """Which learner leads, by how much, and what was found out about the problem."""
     ensemble, rewards = policy.ensemble, policy.rewards
     if ensemble is None:
-        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None, rewards=rewards)
+        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None, rewards=rewards[:2])
     learners = ensemble.learners.items()
     noise = {n: rewards.width**2 * one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
     gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
@@ -107,7 +107,7 @@ def explanation(policy: "Auto") -> Explanation:
         weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
         items=policy.items.spread,
         slots=tuple((slots.estimates / slots.estimates[0]).tolist()) if slots.used else None,
-        rewards=rewards,
+        rewards=rewards[:2],
     )  # fmt: skip
 
 
@@ -251,16 +251,14 @@ class Auto:
     @staticmethod
     def saved_shapes(config: AutoConfig, dim: int, slate_size: int) -> Iterator[tuple[str, Shape]]:  # noqa: ARG004
         """What a save holds at least."""
-        yield "range", (2,)
+        yield "range", (6,)
         yield "worth.gram", (2, slate_size, slate_size)
         yield "slots.gram", (2, 2 + slate_size, 2 + slate_size)
 
     def state_dict(self) -> dict[str, Tensor]:
         # tensors keep the names they had before parts were renamed
         numbers = {"seed": self.seed, "restarts": self.restarts, "earlier_failures": self._earlier_failures}
-        state = {name: torch.tensor(number) for name, number in numbers.items()} | {
-            "range": torch.tensor(self.rewards, dtype=torch.float64)
-        }
+        state = {name: torch.tensor(number) for name, number in numbers.items()} | {"range": self.rewards.tensor}
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             state |= nested(name, part.state_dict())
         if self.ensemble is not None:
@@ -270,9 +268,14 @@ class Auto:
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")
         self._earlier_failures = take_count(state, "earlier_failures")
-        self.rewards, declared = RewardRange(*take_numbers(state, "range", 2)), self.config.rewards
+        low, high, *sums = take_numbers(state, "range", 6)
+        self.rewards, declared = RewardRange(low, high, (sums[0], sums[1]), (sums[2], sums[3])), self.config.rewards
         kept = declared.low in (None, self.rewards.low) and declared.high in (None, self.rewards.high)
-        expect(0 < self.rewards.width < torch.inf and kept, "a range of rewards with the declared ends", self.rewards)
+        expect(
+            0 < self.rewards.width < torch.inf and kept and min(sums) >= 0,
+            "a range of rewards with the declared ends",
+            self.rewards,
+        )
         self.ensemble = self._latest_read = None
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             part.load_state_dict(under(name, state))
@@ -309,9 +312,9 @@ def with_items(cache: ScoreCache, config: AutoConfig, items: ItemEffects, ids: T
 
 def _widen(policy: Auto, wider: RewardRange) -> None:
     """Read everything learned on a wider range; only marginal gains, of rounded sums of rewards, start again."""
-    if wider == policy.rewards:
-        return
     change, policy.rewards = policy.rewards.onto(wider), wider
+    if change == (1.0, 0.0):
+        return
     policy.gains = MarginalGains(policy.config.marginal_gains, policy.slate_size)
     for part in (policy.items, policy.slots):
         part.rescale(change)

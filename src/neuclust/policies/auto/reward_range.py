@@ -10,8 +10,8 @@ from neuclust.configuration import check_ranges
 from neuclust.errors import ConfigError, DataError
 
 MOST = 1e12  # of a reward: beside larger ones no digits are left for the others
-ROOM = 1.25  # a range that grows becomes so many times as wide as needed
-GROWTH = 8.0  # times the width that one slate adds to it at each end, at most
+FULL, ROOM = 1.25, 2.0  # an end nearer to 0 than FULL sizes moves to ROOM sizes
+FARTHEST = 8.0  # widths outside the range, up to which a reward counts towards the size
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,15 @@ class Rescaling(NamedTuple):
 
 
 class RewardRange(NamedTuple):
-    """y = (r − low) / (high − low). A reward outside a learned end makes the range `ROOM` times as wide as needed, but
-    by at most `GROWTH` times its width wider; one still outside counts as the end. So a range grows logarithmically
-    often, rewards that keep coming are covered after a few, and a single huge one costs a factor of 1 + `GROWTH` in
-    scale, which learners hardly depend on."""
+    """y = (r − low) / (high − low), at least 0 and at most 1. A learned end follows the size Σr²/Σr of the rewards on
+    its side of 0; for an amount that is paid or not this is the amount. Where a reward lies outside an end that is
+    nearer than `FULL` sizes, the end moves to `ROOM` sizes: logarithmically often. Rewards farther out count as the
+    end, and a single huge one, of which the size takes up to `FARTHEST` widths, hardly moves it."""
 
     low: float
     high: float
+    above: tuple[float, float] = (0.0, 0.0)  # Σr and Σr² of rewards above 0, or above the declared low
+    below: tuple[float, float] = (0.0, 0.0)  # of −r of those below 0, or below the declared high
 
     @classmethod
     def first(cls, config: RewardRangeConfig) -> Self:
@@ -53,22 +55,30 @@ class RewardRange(NamedTuple):
     def width(self) -> float:
         return self.high - self.low
 
+    @property
+    def tensor(self) -> Tensor:
+        """All numbers, (6,)."""
+        return torch.tensor([self.low, self.high, *self.above, *self.below], dtype=torch.float64)
+
     def covering(self, rewards: Tensor, config: RewardRangeConfig) -> Self:
-        """The range for rewards (k,); refused are those outside a declared end."""
+        """The range after rewards (k,); refused are those outside a declared end."""
         least, most = (float(end) for end in torch.aminmax(rewards))
         bottom, top = (-MOST if config.low is None else config.low), (MOST if config.high is None else config.high)
         if least < bottom or most > top:
             got = f"got {most if most > top else least:g}; scale rewards, or change rewards.low and rewards.high"
             raise DataError(f"auto: expected arm rewards from {bottom:g} to {top:g}, {got}")
-        (low, high), step = self, GROWTH * self.width
-        if least < low:
-            low = max(high - ROOM * (high - least), low - step)
+        zero, limit = min(max(0.0, bottom), top), FARTHEST * self.width
+        offset = rewards.clamp(self.low - limit, self.high + limit) - zero
+        above, below = _added(self.above, offset), _added(self.below, -offset)
+        low, high = self.low, self.high
         if most > high:
-            high = min(low + ROOM * (most - low), high + step)
-        return type(self)(low, high)
+            high = zero + _reach(high - zero, above)
+        if least < low:
+            low = zero - _reach(zero - low, below)
+        return type(self)(low, high, above, below)
 
     def read(self, rewards: Tensor) -> Tensor:
-        """y of rewards, outside [0, 1] where they are outside the range."""
+        """y of rewards, not yet cut off at 0 and 1."""
         return (rewards - self.low) / self.width
 
     def own(self, y: Tensor) -> Tensor:
@@ -78,3 +88,15 @@ class RewardRange(NamedTuple):
     def onto(self, wider: "RewardRange") -> Rescaling:
         """How y changes where rewards are read on a wider range."""
         return Rescaling(self.width / wider.width, (self.low - wider.low) / wider.width)
+
+
+def _added(sums: tuple[float, float], values: Tensor) -> tuple[float, float]:
+    """Σv and Σv² with the positive ones of values (k,)."""
+    positive = values.clamp(min=0)
+    return sums[0] + float(positive.sum()), sums[1] + float(positive @ positive)
+
+
+def _reach(reach: float, sums: tuple[float, float]) -> float:
+    """How far from 0 an end lies, given Σv and Σv²."""
+    size = sums[1] / sums[0]
+    return ROOM * size if FULL * size > reach else reach
