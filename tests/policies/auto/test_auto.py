@@ -519,16 +519,6 @@ def test_a_saved_policy_that_knows_clusters_plays_on_alike(tmp_path: Path) -> No
 # --- errors and explanations -----------------------------------------------------------------------------------
 
 
-def test_rewards_that_are_no_chances_are_refused_and_change_nothing() -> None:
-    environment = small_environment()
-    policy = built()
-    play(policy, environment, range(1, 3))
-    before = snapshot(policy)
-    with pytest.raises(DataError, match="from 0 to 1, got 4"):
-        policy.update(environment.round(3), slate_of(0, 1, 2), feedback([1.0, 4.0, 0.0], 1.0))
-    assert same_state(before, snapshot(policy))
-
-
 def test_it_explains_which_learner_leads() -> None:
     environment = small_environment()
     policy = built()

@@ -10,7 +10,7 @@ from neuclust.configuration import check_ranges
 from neuclust.errors import ConfigError, DataError
 
 MOST = 1e12  # of a reward: beside larger ones no digits are left for the others
-FULL, ROOM = 1.25, 2.0  # an end nearer to 0 than FULL sizes moves to ROOM sizes
+ROOM = 1.5  # sizes of a reward from 0 that an end moves to
 FARTHEST = 8.0  # widths outside the range, up to which a reward counts towards the size
 
 
@@ -37,7 +37,7 @@ class Rescaling(NamedTuple):
 class RewardRange(NamedTuple):
     """y = (r − low) / (high − low), at least 0 and at most 1. A learned end follows the size Σr²/Σr of the rewards on
     its side of 0; for an amount that is paid or not this is the amount. Where a reward lies outside an end that is
-    nearer than `FULL` sizes, the end moves to `ROOM` sizes: logarithmically often. Rewards farther out count as the
+    nearer than the size, the end moves to `ROOM` sizes: logarithmically often. Rewards farther out count as the
     end, and a single huge one, of which the size takes up to `FARTHEST` widths, hardly moves it."""
 
     low: float
@@ -99,4 +99,4 @@ def _added(sums: tuple[float, float], values: Tensor) -> tuple[float, float]:
 def _reach(reach: float, sums: tuple[float, float]) -> float:
     """How far from 0 an end lies, given Σv and Σv²."""
     size = sums[1] / sums[0]
-    return ROOM * size if FULL * size > reach else reach
+    return ROOM * size if size > reach else reach
