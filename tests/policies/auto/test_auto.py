@@ -13,7 +13,7 @@ from small_problems import feedback, play, random_round, same_state, slate_of, s
 from torch import Tensor
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.errors import ConfigError, DataError
+from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.policies.auto import ensemble as ensemble_module
 from neuclust.policies.auto.change_point import DriftConfig
