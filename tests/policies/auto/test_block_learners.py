@@ -65,10 +65,13 @@ def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
     x, sums, counts = held.features.matrix, held.sums, held.counts
     sizes = blocks().sizes("crosses")
     prior = torch.tensor([PRIOR[name] for name, size in sizes.items() for _ in range(size)], dtype=torch.float64)
-    covariance = torch.linalg.inv(torch.diag(1 / prior) + (x.T * counts) @ x / 0.2)
+    level = min(0.5, float((sums.sum() + 0.5) / (counts.sum() + 1)))
+    unit = level * (1 - level)
+    noise = BlockRegressionConfig().noise * unit
+    covariance = torch.linalg.inv(torch.diag(1 / (prior * unit**2)) + (x.T * counts) @ x / noise)
     features = gathered().read(random_round(99, 20, D, K).profiles)
     scores, means = learner.scores(features, t=1)
-    expected = features.matrix @ (covariance @ x.T @ sums / 0.2)
+    expected = features.matrix @ (covariance @ x.T @ sums / noise)
     torch.testing.assert_close(means, expected)
     torch.testing.assert_close(learner.means(features), expected)
     widths = ((features.matrix @ covariance) * features.matrix).sum(1).sqrt()
