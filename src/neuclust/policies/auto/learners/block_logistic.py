@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
-from neuclust.kernels.logistic import STILL, damped, linearised, posterior_mode
+from neuclust.kernels.bernoulli import STILL, damped, linearised, posterior_mode
 from neuclust.models.bayes_linear import BayesLinear, prediction_covariance
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state
