@@ -149,19 +149,33 @@ def test_it_explores_by_what_is_known_and_not_before_any_data() -> None:
     assert policy.exploring == policy.explain().exploring == policy.config.exploring.chance(seen) > 0
 
 
-@pytest.mark.parametrize("rare", [0.002, 0.01, 0.05])
-def test_rare_rewards_explore_alike_per_reward_and_so_less_per_slot(rare: float) -> None:
-    """As many rewards in more slates: lift and gain are alike, what one reward tells is less.
+@pytest.mark.parametrize("times", [4, 20])
+def test_rewards_so_many_times_rarer_look_alike_and_explore_so_much_less(times: int) -> None:
+    """Equally many rewards of so many times as many arms: the lift is the same, and a reward tells so much less.
 
-    Fails when lift is a difference of rewards, or when the start counts as arms instead of as rewards.
+    Fails when lift is a difference of rewards, or when its start counts as a number of arms instead of rewards.
     """
-    config = ExplorationConfig(most=1.0, power=0.0)
-    common = watched((30.0, 200), (20.0, 200), 99)
-    seldom = watched((30.0, round(30 / rare)), (20.0, round(30 / rare)), 99)
-    assert seldom.lift == pytest.approx(common.lift, rel=0.1)
-    assert seldom.mean_reward < rare
-    told = seldom.plays.scale.informative / common.plays.scale.informative
-    assert config.chance(seldom) == pytest.approx(told * config.chance(common), rel=0.1)
+    config, arms = ExplorationConfig(most=1.0, power=0.0), 1_000
+    common, seldom = (watched((30.0, n), (10.0, n), 99) for n in (arms, arms * times))
+    assert seldom.lift == pytest.approx(common.lift, rel=0.03)
+    assert times * config.chance(seldom) == pytest.approx(config.chance(common), rel=0.06)
+
+
+@pytest.mark.parametrize("late", [0, 20])
+def test_few_slots_explore_where_rewards_are_rare(late: int) -> None:
+    """One reward in a hundred arms, at once or some rounds later: few slots explore in the mean, hardly any in the end."""
+    policy = built(ensemble=EnsembleConfig(learners="linear,additive"), exploring=ExplorationConfig())
+    shares, waiting = [], []
+    for t in range(1, 201):
+        round = random_round(t, 30, DIM, K)
+        slate = policy.select(round)
+        clicks = torch.from_numpy(stream(3, "test clicks", t).random(K)) < 0.02 * round.profiles[slate.positions, 0]
+        waiting.append((round, slate, feedback(clicks.double().tolist(), math.nan)))
+        if len(waiting) > late:
+            policy.update(*waiting.pop(0))
+        shares.append(policy.exploring)
+    assert 0 < policy.exploring < 0.01
+    assert sum(shares) / len(shares) < 0.05
 
 
 @pytest.mark.parametrize("rival", [0.0, 1.0])
@@ -327,7 +341,9 @@ def test_some_slots_go_to_the_largest_optimistic_scores(slate_size: int, slots: 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_slots_are_optimistic_only_if_exploration_leaves_one_to_the_average(slots: int) -> None:
-    policy = opinionated(optimistic_slots=slots, exploring=ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0))
+    policy = opinionated(
+        optimistic_slots=slots, exploring=ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0)
+    )
     explored = set()
     for t in range(1, 101):
         round = scored_round(t, 5, arms=8)  # so few that exploration often takes the best
@@ -631,9 +647,7 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
         AutoConfig(**change)
 
 
-@pytest.mark.parametrize(
-    "change", [{"most": 1.5}, {"rival": -0.1}, {"budget": -1.0}, {"power": math.nan}]
-)
+@pytest.mark.parametrize("change", [{"most": 1.5}, {"rival": -0.1}, {"budget": -1.0}, {"power": math.nan}])
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ExplorationConfig(**change)
