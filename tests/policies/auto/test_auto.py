@@ -163,7 +163,7 @@ def test_rewards_so_many_times_rarer_look_alike_and_explore_so_much_less(times: 
 
 @pytest.mark.parametrize("late", [0, 20])
 def test_few_slots_explore_where_rewards_are_rare(late: int) -> None:
-    """One reward in a hundred arms, at once or some rounds later: few slots explore in the mean, hardly any in the end."""
+    """One reward in a hundred arms, at once or some rounds later: few slots explore on average."""
     policy = built(ensemble=EnsembleConfig(learners="linear,additive"), exploring=ExplorationConfig())
     shares, waiting = [], []
     for t in range(1, 201):

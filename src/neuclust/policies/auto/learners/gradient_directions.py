@@ -15,7 +15,7 @@ GUIDE_STEPS = 3  # evidence steps of the quadratic regression
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """Distinct contexts x (u, d), sums of their rewards (u,), numbers of observations (u,), Σr² and the rewards' scale."""
+    """Distinct contexts x (u, d), sums of their rewards (u,), numbers of observations (u,), Σr², and the scale."""
 
     x: Tensor
     sums: Tensor
