@@ -151,9 +151,9 @@ def test_it_explores_by_what_is_known_and_not_before_any_data() -> None:
 
 @pytest.mark.parametrize("times", [4, 20])
 def test_rewards_so_many_times_rarer_look_alike_and_explore_so_much_less(times: int) -> None:
-    """Equally many rewards of so many times as many arms: the lift is the same, and a reward tells so much less.
+    """Equally many rewards of so many times as many arms: the lift is the same, and a slot tells so much less.
 
-    Fails when lift is a difference of rewards, or when its start counts as a number of arms instead of rewards.
+    Fails when lift is a difference of rewards, or when the chance leaves out what a slot tells.
     """
     config, arms = ExplorationConfig(most=1.0, power=0.0), 1_000
     common, seldom = (watched((30.0, n), (10.0, n), 99) for n in (arms, arms * times))
