@@ -254,7 +254,7 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
     values, known = _with_present_names(kind, values), _kinds(cast("Hashable", kind))
     unknown = set(values) - set(known)
     if unknown:
-        raise ConfigError(f"{kind.__name__}: unknown entries {', '.join(sorted(unknown))}; saved by a newer version?")
+        raise ConfigError(f"{kind.__name__}: unknown entries {', '.join(sorted(unknown))}; saved by another version?")
     found: dict[str, Any] = {}
     for name, value in values.items():
         record: Any = next((option for option in known[name] if is_dataclass(option)), None)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from neuclust.kernels.logistic import FLAT, LONGEST, damped, linearised, posterior_mode
+from neuclust.kernels.bernoulli import FLAT, LONGEST, damped, linearised, posterior_mode
 from neuclust.randomness import stream
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from neuclust.environments.rewards import Outcomes, top_by_mean
 from neuclust.errors import ConfigError
-from neuclust.kernels.poisson_binomial import pmf
+from neuclust.kernels.bernoulli import poisson_binomial
 
 SPREAD = 0.5  # s.d. of the logarithm of an amount around its item's price
 RETURNED = 0.15  # share of the purchases that come back
@@ -57,7 +57,7 @@ class PositionBias:
 
     def outcomes(self, means: Tensor, labels: Tensor) -> Outcomes:  # noqa: ARG002
         counts = torch.arange(self.slate_size + 1, dtype=torch.float64)
-        return counts / self.slate_size, pmf(self.looks * means)
+        return counts / self.slate_size, poisson_binomial(self.looks * means)
 
     def best(self, means: Tensor, labels: Tensor, arm_ids: Tensor) -> Tensor:  # noqa: ARG002
         return top_by_mean(means, arm_ids, self.slate_size)

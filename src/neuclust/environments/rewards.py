@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.kernels.poisson_binomial import pmf
+from neuclust.kernels.bernoulli import poisson_binomial
 
 TOLERANCE = 1e-9
 DEFAULT_FRACTION = 0.8  # the paper's
@@ -57,7 +57,7 @@ class SlateReward:
 
     def expected(self, means: Tensor) -> Tensor:
         """u = Σ_j P(j of K) values[j] for independent arms with means (..., K) -> (...)."""
-        return pmf(means) @ self.table.to(means.device)
+        return poisson_binomial(means) @ self.table.to(means.device)
 
     def value_of(self, tally: Tensor) -> float:
         """Σ_j tally_j values[j] for a distribution (K + 1,) of the number of rewarded arms."""
@@ -65,7 +65,7 @@ class SlateReward:
 
     def outcomes(self, means: Tensor, labels: Tensor | None = None) -> Outcomes:  # noqa: ARG002
         """The K + 1 values and the chance of each, for independent arms with means (K,)."""
-        return self.table, pmf(means)
+        return self.table, poisson_binomial(means)
 
     def best(self, means: Tensor, labels: Tensor, arm_ids: Tensor) -> Tensor:  # noqa: ARG002
         """The K positions with the largest means, since the table never falls."""

@@ -143,10 +143,6 @@ class BayesLinear:
         drawn: Tensor = self.mean + spread * torch.linalg.solve_triangular(self._solve()[0].T, noise, upper=True)[:, 0]
         return drawn
 
-    def covariance(self) -> Tensor:
-        """Λ⁻¹, (p, p)."""
-        return torch.cholesky_inverse(self._solve()[0])
-
     def variances(self) -> Tensor:
         """Diagonal of Λ⁻¹, (p,)."""
         return inverse_diagonal(self._solve()[0])

@@ -17,8 +17,16 @@ from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import top
 from neuclust.policies.auto import ensemble as ensemble_module
 from neuclust.policies.auto.change_point import DriftConfig
-from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig, refit_on_recent
-from neuclust.policies.auto.exploration import ExplorationConfig
+from neuclust.policies.auto.ensemble import (
+    AT_RANDOM,
+    BY_SCORE,
+    CERTAIN,
+    PSEUDO_COUNT,
+    Ensemble,
+    EnsembleConfig,
+    refit_on_recent,
+)
+from neuclust.policies.auto.exploration import LEAST_LIFT, ExplorationConfig
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, Features
 from neuclust.policies.auto.learners.catalogue import Learner
 from neuclust.policies.auto.marginal_gains import MarginalGains
@@ -27,7 +35,7 @@ from neuclust.randomness import stream
 from neuclust.registry import build_policy, load_policy
 
 DIM, K = 6, 3
-GREEDY = ExplorationConfig(eps0=0.0)
+GREEDY = ExplorationConfig(most=0.0)
 
 
 def built(seed: int = 2, **changes: Any) -> Auto:
@@ -61,7 +69,8 @@ def test_the_learner_of_the_most_evidence_leads() -> None:
             assert slate.positions.tolist() == expected_slate(policy, round, scores)
             torch.testing.assert_close(slate.means, means[slate.positions])
             rows = policy.ensemble.blocks.read(round.contexts[slate.positions])
-            chances = torch.stack([learner.means(rows) for learner in learners]).clamp(0.03, 0.97)
+            certain = CERTAIN * policy.ensemble.plays.scale.unit
+            chances = torch.stack([learner.means(rows) for learner in learners]).clamp(certain, 1 - certain)
             r = outcome.arm_rewards
             if t > 3:
                 tally = tally + (r * chances.log() + (1 - r) * (1 - chances).log()).sum(1)
@@ -94,34 +103,86 @@ def test_scores_are_combined_by_the_rule(combine: str, switching: float) -> None
     assert policy.select(round).positions.tolist() == expected_slate(policy, round, expected)
 
 
-def test_the_chance_to_explore_follows_rewards_lift_and_time() -> None:
-    config = ExplorationConfig(eps0=0.6, epsc=2.0, power=2.0, least_lift=0.05)
-    assert config.chance(0.5, 0.4, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.4))
-    assert config.chance(0.5, 0.2, 100) == pytest.approx(2 * config.chance(0.5, 0.4, 100))  # half the cost, twice
-    for lift in (0.05, 0.0, -0.3):
-        assert config.chance(0.5, lift, 100) == pytest.approx(2.0 * 0.25 / (100 * 0.05))
-    assert config.chance(0.5, 0.4, 1) == 0.6
-    assert config.chance(1.0, 0.4, 1) == 0
+def watched(chosen: tuple[float, int], uniform: tuple[float, int], slates: int) -> Ensemble:
+    """An ensemble after slates of arms by score and drawn uniformly: sums of rewards and numbers of both."""
+    blocks = FeatureBlocks.of(BlocksConfig(), random_round(1, 30, DIM, K))
+    assert blocks is not None
+    one = Ensemble(EnsembleConfig(learners="linear"), blocks, K)
+    one._chosen, one._uniform = chosen, uniform
+    one.plays.slates, one.plays._paid, one.plays._exposed = slates, chosen[0] + uniform[0], chosen[1] + uniform[1]
+    return one
 
 
-def test_it_explores_by_mean_reward_and_lift() -> None:
+def log_odds(chance: float) -> float:
+    return math.log(chance / (1 - chance))
+
+
+def test_the_chance_to_explore_follows_information_rewards_lift_and_time() -> None:
+    """ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)), lift in log-odds and at least `LEAST_LIFT`."""
+    config, seen = ExplorationConfig(most=0.6, budget=0.7, power=2.0), watched((40.0, 100), (10.0, 100), 99)
+    level = 50.5 / 201
+    count = PSEUDO_COUNT / (level * (1 - level))
+    by_score, at_random = (1 / (1 + math.exp(-log_odds(level) - start)) for start in (BY_SCORE, AT_RANDOM))
+    r, drawn = (40 + count * by_score) / (100 + count), (10 + count * at_random) / (100 + count)
+    assert seen.mean_reward == pytest.approx(r)
+    lift = log_odds(r) - log_odds(drawn)
+    assert lift > LEAST_LIFT
+    expected = 0.7 * 4 * level * (1 - level) * (1 - r) ** 2 / (100 * lift)
+    assert config.chance(seen) == pytest.approx(expected)
+    assert replace(config, budget=1.4).chance(seen) == pytest.approx(2 * expected)
+    assert replace(config, most=expected / 3).chance(seen) == pytest.approx(expected / 3)
+    no_better = watched((10.0, 100), (40.0, 100), 99)  # arms drawn uniformly pay more
+    assert no_better.lift < 0
+    gain = 0.7 * 4 * level * (1 - level) * (1 - no_better.mean_reward) ** 2
+    assert config.chance(no_better) == pytest.approx(gain / (100 * LEAST_LIFT))
+
+
+def test_it_explores_by_what_is_known_and_not_before_any_data() -> None:
     environment = small_environment()
     policy = built(exploring=ExplorationConfig())
-    assert policy.exploring == pytest.approx(min(0.8, 3 * 0.3**4 / 0.5))
+    assert policy.exploring == 0.0
     slate = replace(slate_of(4, 9, 20), explored=torch.tensor([False, True, True]))
     policy.update(environment.round(1), slate, feedback([0.0, 1.0, math.nan], 1.0))
-    level, blind = 0.7 + 0.2 * (1 / 2) * (0.0 - 0.7), (0.2 + 1.0) / 2  # the unseen arm is neither chosen nor blind
+    seen = watched((0.0, 1), (1.0, 1), 1)  # the unseen arm is neither chosen nor drawn
     assert policy.ensemble is not None
-    assert policy.ensemble.mean_reward == pytest.approx(level)
-    assert policy.ensemble.lift == pytest.approx(level - blind)
-    assert policy.exploring == pytest.approx(min(0.8, 3 * (1 - level) ** 4 / (2 * (level - blind))))
+    assert (policy.ensemble.mean_reward, policy.ensemble.lift) == (seen.mean_reward, seen.lift)
+    assert policy.exploring == policy.explain().exploring == policy.config.exploring.chance(seen) > 0
+
+
+@pytest.mark.parametrize("times", [4, 20])
+def test_rewards_so_many_times_rarer_look_alike_and_explore_so_much_less(times: int) -> None:
+    """Equally many rewards of so many times as many arms: the lift is the same, and a slot tells so much less.
+
+    Fails when lift is a difference of rewards, or when the chance leaves out what a slot tells.
+    """
+    config, arms = ExplorationConfig(most=1.0, power=0.0), 1_000
+    common, seldom = (watched((30.0, n), (10.0, n), 99) for n in (arms, arms * times))
+    assert seldom.lift == pytest.approx(common.lift, rel=0.03)
+    assert times * config.chance(seldom) == pytest.approx(config.chance(common), rel=0.06)
+
+
+@pytest.mark.parametrize("late", [0, 20])
+def test_few_slots_explore_where_rewards_are_rare(late: int) -> None:
+    """One reward in a hundred arms, at once or some rounds later: few slots explore on average."""
+    policy = built(ensemble=EnsembleConfig(learners="linear,additive"), exploring=ExplorationConfig())
+    shares, waiting = [], []
+    for t in range(1, 201):
+        round = random_round(t, 30, DIM, K)
+        slate = policy.select(round)
+        clicks = torch.from_numpy(stream(3, "test clicks", t).random(K)) < 0.02 * round.profiles[slate.positions, 0]
+        waiting.append((round, slate, feedback(clicks.double().tolist(), math.nan)))
+        if len(waiting) > late:
+            policy.update(*waiting.pop(0))
+        shares.append(policy.exploring)
+    assert 0 < policy.exploring < 0.01
+    assert sum(shares) / len(shares) < 0.05
 
 
 @pytest.mark.parametrize("rival", [0.0, 1.0])
 def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> None:
     """Every slot explores. Any arm: all are taken alike. A learner's best: only the learners' first arms."""
     environment = small_environment()
-    policy = built(exploring=ExplorationConfig(eps0=1.0, epsc=1e9, power=0.0, rival=rival))
+    policy = built(exploring=ExplorationConfig(most=1.0, budget=1e9, power=0.0, rival=rival))
     play(policy, environment, range(1, 8))
     assert policy.ensemble is not None
     assert policy.exploring == 1.0
@@ -141,7 +202,7 @@ def test_slots_left_to_chance_take_any_arm_or_a_learners_best(rival: float) -> N
 
 def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
     environment = small_environment()
-    policy = built(optimistic_slots=0, exploring=ExplorationConfig(eps0=0.3, epsc=1e9, power=0.0, rival=0.0))
+    policy = built(optimistic_slots=0, exploring=ExplorationConfig(most=0.3, budget=1e9, power=0.0, rival=0.0))
     greedy = built(optimistic_slots=0)
     for one in (policy, greedy):
         for t in range(1, 6):
@@ -157,7 +218,7 @@ def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
 def test_slots_drawn_uniformly_are_marked_blind_and_only_those() -> None:
     """The others are the best of the arms that chance left, best first."""
     environment = small_environment()
-    by_chance = {rival: ExplorationConfig(eps0=0.5, epsc=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
+    by_chance = {rival: ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=rival) for rival in (0.0, 1.0)}
     policy, rivals, greedy = (
         built(optimistic_slots=0, exploring=one) for one in (by_chance[0.0], by_chance[1.0], GREEDY)
     )
@@ -225,6 +286,7 @@ class Opinion:
 
 
 WEIGHTS, EARNED, AHEAD = [0.1, 0.6, 0.3], [-3.0, -9.0, -5.0], [1.0, 8.0, 0.0]
+PENALTY = 0.4  # per nat, in units of the rewards: a quarter before any
 
 
 def scored_round(t: int, slate_size: int, arms: int = 30) -> Round:
@@ -235,7 +297,7 @@ def scored_round(t: int, slate_size: int, arms: int = 30) -> Round:
 
 def opinionated(slate_size: int = 5, **changes: Any) -> Auto:
     """Three learners of which the second leads, though it has lost the most evidence."""
-    policy = Auto(AutoConfig(**{"exploring": GREEDY, "penalty": 0.1, **changes}), DIM, slate_size, 2)
+    policy = Auto(AutoConfig(**{"exploring": GREEDY, "penalty": PENALTY, **changes}), DIM, slate_size, 2)
     blocks = FeatureBlocks.of(BlocksConfig(), scored_round(1, slate_size))
     assert blocks is not None
     ensemble = Ensemble(EnsembleConfig(learners="linear,additive,quadratic"), blocks, slate_size, 2)
@@ -254,7 +316,7 @@ def optimistic_slate(z: list[list[float]], slate_size: int, slots: int, taken: l
     if slate_size - len(taken) < slots + 1:
         return liked[: slate_size - len(taken)]
     own = liked[: slate_size - len(taken) - slots]
-    optimistic = {a: max(min(z[a][m], 1.0) - 0.1 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
+    optimistic = {a: max(min(z[a][m], 1.0) - PENALTY / 4 * (max(EARNED) - EARNED[m]) for m in range(3)) for a in free}
     rest = sorted((arm for arm in free if arm not in own), key=lambda arm: (-optimistic[arm], arm))
     return own + rest[:slots]
 
@@ -279,7 +341,9 @@ def test_some_slots_go_to_the_largest_optimistic_scores(slate_size: int, slots: 
 
 @pytest.mark.parametrize("slots", [1, 2])
 def test_slots_are_optimistic_only_if_exploration_leaves_one_to_the_average(slots: int) -> None:
-    policy = opinionated(optimistic_slots=slots, exploring=ExplorationConfig(eps0=0.5, epsc=1e9, power=0.0, rival=0.0))
+    policy = opinionated(
+        optimistic_slots=slots, exploring=ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0)
+    )
     explored = set()
     for t in range(1, 101):
         round = scored_round(t, 5, arms=8)  # so few that exploration often takes the best
@@ -290,6 +354,19 @@ def test_slots_are_optimistic_only_if_exploration_leaves_one_to_the_average(slot
         assert slate.positions.tolist() == expected + taken
         explored.add(len(taken))
     assert explored >= {1, 2, 3, 4}
+
+
+@pytest.mark.parametrize("level", [0.01, 0.1])
+def test_slots_are_optimistic_as_often_as_a_reward_tells(level: float) -> None:
+    policy, plain = opinionated(optimistic_slots=1), opinionated(optimistic_slots=0)
+    for one in (policy, plain):
+        assert one.ensemble is not None
+        one.ensemble.plays._exposed = 0.5 / level - 1  # nothing paid: the start of one arm that paid ½ is left
+        assert one.ensemble.plays.scale.level == pytest.approx(level)
+    rounds = [scored_round(t, 5) for t in range(1, 401)]
+    differed = sum(policy.select(r).positions.tolist() != plain.select(r).positions.tolist() for r in rounds)
+    assert differed / 400 == pytest.approx(4 * level * (1 - level), abs=0.06)
+    assert differed > 0
 
 
 def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -560,9 +637,7 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
         AutoConfig(**change)
 
 
-@pytest.mark.parametrize(
-    "change", [{"eps0": 1.5}, {"rival": -0.1}, {"epsc": -1.0}, {"power": math.nan}, {"least_lift": 0.0}]
-)
+@pytest.mark.parametrize("change", [{"most": 1.5}, {"rival": -0.1}, {"budget": -1.0}, {"power": math.nan}])
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ExplorationConfig(**change)

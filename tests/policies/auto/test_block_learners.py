@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,12 @@ from torch import Tensor
 from neuclust.errors import ConfigError
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
 from neuclust.policies.auto.learners.block_logistic import BlockLogisticConfig
-from neuclust.policies.auto.learners.block_regression import PRIOR, BlockRegression, BlockRegressionConfig
+from neuclust.policies.auto.learners.block_regression import (
+    PRIOR,
+    BlockRegression,
+    BlockRegressionConfig,
+    evidence_step,
+)
 from neuclust.policies.auto.learners.catalogue import (
     LEARNERS,
     LearnersConfig,
@@ -21,7 +27,7 @@ from neuclust.policies.auto.learners.catalogue import (
     fitting_learners,
 )
 from neuclust.policies.auto.learners.net_regression import NetLearnerConfig
-from neuclust.policies.auto.plays import Plays
+from neuclust.policies.auto.plays import Plays, RewardScale
 from neuclust.randomness import stream
 
 D, K = 3, 4
@@ -65,14 +71,73 @@ def test_regression_without_evidence_steps_is_ridge_by_block() -> None:
     x, sums, counts = held.features.matrix, held.sums, held.counts
     sizes = blocks().sizes("crosses")
     prior = torch.tensor([PRIOR[name] for name, size in sizes.items() for _ in range(size)], dtype=torch.float64)
-    covariance = torch.linalg.inv(torch.diag(1 / prior) + (x.T * counts) @ x / 0.2)
+    level = min(0.5, float((sums.sum() + 0.5) / (counts.sum() + 1)))
+    unit = level * (1 - level)
+    noise = BlockRegressionConfig().noise * unit
+    covariance = torch.linalg.inv(torch.diag(1 / (prior * unit**2)) + (x.T * counts) @ x / noise)
     features = gathered().read(random_round(99, 20, D, K).profiles)
     scores, means = learner.scores(features, t=1)
-    expected = features.matrix @ (covariance @ x.T @ sums / 0.2)
+    expected = features.matrix @ (covariance @ x.T @ sums / noise)
     torch.testing.assert_close(means, expected)
     torch.testing.assert_close(learner.means(features), expected)
     widths = ((features.matrix @ covariance) * features.matrix).sum(1).sqrt()
     torch.testing.assert_close(scores, expected + 0.7 * widths)
+
+
+RARER = 50.0  # times
+COMMON = RewardScale(0.5)
+SELDOM = RewardScale((1 - math.sqrt(1 - 4 * COMMON.unit / RARER)) / 2)  # a unit so many times smaller
+
+
+def taught_at(scale: RewardScale, times: float, learner: Any, patch: pytest.MonkeyPatch) -> Any:
+    """A learner after slates whose arms were each seen so many times and paid once or never."""
+    patch.setattr(Plays, "scale", scale)
+    plays = Plays(blocks(), K)
+    for t in range(1, 13):
+        z = random_round(t, K, D, K, seed=5).profiles
+        rewards = (torch.from_numpy(stream(1, "test rewards", t).random(K)) < chance(z)).double()
+        learner.learn(plays.add(z, gathered().read(z), rewards, torch.full_like(rewards, times)), plays)
+    return learner
+
+
+@pytest.mark.parametrize("name", ["linear", "quadratic", "fourier"])
+def test_rewards_of_one_per_cent_and_of_one_half_look_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many rewards in many times as many observations: all scores are so many times smaller, slates are the same.
+
+    Fails when a prior variance, the noise or a bonus is in units of rewards.
+    """
+    options = LearnersConfig(regression=BlockRegressionConfig(steps=0), fourier_bonus=1.0)
+    assert SELDOM.level < 0.01
+    features = gathered().read(random_round(99, 20, D, K).profiles)
+    common, seldom = (
+        taught_at(scale, times, LEARNERS[name](options, gathered(), 3, "test"), monkeypatch)
+        for scale, times in ((COMMON, 1.0), (SELDOM, RARER))
+    )
+    for mine, other in zip(common.scores(features, 1), seldom.scores(features, 1), strict=True):
+        torch.testing.assert_close(mine, RARER * other, rtol=1e-9, atol=1e-9)
+    slates = [torch.topk(one.scores(features, 1)[0], K).indices.tolist() for one in (common, seldom)]
+    assert slates[0] == slates[1]
+    first = common.prior.variances.clone()
+    for one, scale in ((common, COMMON), (seldom, SELDOM)):
+        evidence_step(BlockRegressionConfig(), one.prior, one.belief, scale)
+    torch.testing.assert_close(common.prior.variances, seldom.prior.variances, rtol=1e-9, atol=1e-9)
+    assert not torch.equal(common.prior.variances, first)
+
+
+def test_evidence_steps_wait_until_rewards_tell_variances() -> None:
+    """Not after many observations of hardly any reward, and then at once."""
+    config = BlockRegressionConfig(every=1)
+    learner, plays = BlockRegression.leading(config, blocks(), "crosses", bonus=0.0), Plays(blocks(), K)
+    first, slates = learner.prior.variances.clone(), 0
+    while plays.information < config.informed:
+        assert torch.equal(learner.prior.variances, first)
+        z = random_round(slates, K, D, K, seed=5).profiles
+        rewards = torch.zeros(K, dtype=torch.float64)
+        rewards[0] = float(slates % 5 == 0)
+        learner.learn(plays.add(z, gathered().read(z), rewards), plays)
+        slates += 1
+    assert slates * K > 10 * config.informed  # rewards count, not observations
+    assert not torch.equal(learner.prior.variances, first)
 
 
 def test_evidence_steps_find_the_noise_and_shrink_blocks_that_do_not_matter() -> None:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::neuclust.errors.RenamedWarning"
         ("team.options.index.waves", "ensemble.options.index.frequencies", "32"),
         ("index.waves", "ensemble.options.index.frequencies", "32"), ("worth.margin", "marginal_gains.margin", "7"),
         ("waves_bonus", "fourier_bonus", "0.5"), ("team.learners", "ensemble.learners", "linear,net"),
+        ("exploring.eps0", "exploring.most", "0.3"), ("epsc", "budget", "5"),
     ],
 )  # fmt: skip
 def test_a_setting_is_accepted_under_its_earlier_name(old: str, new: str, value: str) -> None:

@@ -12,7 +12,16 @@ from small_problems import random_round, same_state
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig, refit_on_recent
+from neuclust.policies.auto.ensemble import (
+    AT_RANDOM,
+    BY_SCORE,
+    CERTAIN,
+    FORGETTING,
+    PSEUDO_COUNT,
+    Ensemble,
+    EnsembleConfig,
+    refit_on_recent,
+)
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
 from neuclust.policies.auto.learners.catalogue import LearnersConfig
 from neuclust.policies.auto.learners.net_regression import NetLearnerConfig
@@ -46,30 +55,46 @@ def fitted(one: Ensemble, slates: range) -> Ensemble:
 
 
 def chances(one: Ensemble, z: Tensor) -> Tensor:
-    """Every learner's predictions, clipped to [0.03, 0.97], (M, K)."""
-    features = one.blocks.read(z)
-    return torch.stack([learner.means(features) for learner in one.learners.values()]).clamp(0.03, 0.97)
+    """Every learner's predictions, `CERTAIN` units away from 0 and 1, (M, K)."""
+    features, least = one.blocks.read(z), CERTAIN * one.plays.scale.unit
+    return torch.stack([learner.means(features) for learner in one.learners.values()]).clamp(least, 1 - least)
 
 
 def likelihood(p: Tensor, r: Tensor) -> Tensor:
     return (r * p.log() + (1 - r) * (1 - p).log()).sum(-1)
 
 
+def start(level: float, above: float) -> float:
+    """The chance whose log-odds are `above` those of the level."""
+    return 1 / (1 + (1 - level) / level * math.exp(-above))
+
+
+def log_odds(chance: float) -> float:
+    return math.log(chance / (1 - chance))
+
+
 def test_mean_reward_and_lift_by_hand() -> None:
+    """Both means start at the level moved by fixed log-odds, as `PSEUDO_COUNT`/unit arms; recent rewards by score
+    replace a share of the earlier ones with every slate."""
     one = ensemble("linear")
     z = slate(1)[0]
-    assert one.mean_reward == 0.7
-    assert one.lift == pytest.approx(0.7 - 0.2)
-    rewards = torch.tensor([1.0, 0.0, 1.0, 1.0], dtype=torch.float64)
+    assert one.mean_reward == pytest.approx(start(0.5, BY_SCORE))
+    assert one.lift == pytest.approx(BY_SCORE - AT_RANDOM)
+    rewards = torch.tensor([1.0, 0.0, 0.0, 1.0], dtype=torch.float64)
     one.update(z, rewards, torch.tensor([False, False, True, True]))
-    assert one.mean_reward == pytest.approx(0.7 + 0.2 * (2 / 4) * (0.5 - 0.7))
-    assert one.lift == pytest.approx(0.68 - (0.2 + 2.0) / 3)
-    one.update(z, 0 * rewards, torch.ones(4, dtype=torch.bool))  # none was chosen by score: the average stays
-    assert one.mean_reward == pytest.approx(0.68)
-    assert one.lift == pytest.approx(0.68 - 2.2 / 7)
-    one.update(z[:3], rewards[:3])  # all were chosen by score
-    assert one.mean_reward == pytest.approx(0.68 + 0.2 * (2 / 3 - 0.68))
-    assert one.lift == pytest.approx(one.mean_reward - 2.2 / 7)
+    level = (2 + 0.5) / (4 + 1)
+    count = PSEUDO_COUNT / (level * (1 - level))
+    drawn = (1 + count * start(level, AT_RANDOM)) / (2 + count)
+    assert one.mean_reward == pytest.approx((1 + count * start(level, BY_SCORE)) / (2 + count))
+    assert one.lift == pytest.approx(log_odds(one.mean_reward) - log_odds(drawn))
+    kept = 1 - FORGETTING * level * (1 - level)
+    one.update(z[:3], 0 * rewards[:3])  # all were chosen by score
+    level = (2 + 0.5) / (7 + 1)
+    count = PSEUDO_COUNT / (level * (1 - level))
+    by_score = (kept * 1 + 0 + count * start(level, BY_SCORE)) / (kept * 2 + 3 + count)
+    drawn = (1 + count * start(level, AT_RANDOM)) / (2 + count)
+    assert one.mean_reward == pytest.approx(by_score)
+    assert one.lift == pytest.approx(log_odds(by_score) - log_odds(drawn))
 
 
 def test_the_first_learner_and_local_have_the_prior() -> None:

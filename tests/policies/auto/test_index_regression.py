@@ -18,21 +18,22 @@ from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.learners import index_regression
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
 from neuclust.policies.auto.learners.catalogue import LEARNERS, Learner, LearnersConfig
+from neuclust.policies.auto.learners.gradient_directions import Observed, gradient_directions, quadratic_weights
 from neuclust.policies.auto.learners.index_regression import (
+    MOST_VARIANCE,
+    VARIANCES,
     Ascent,
     IndexConfig,
     IndexModel,
     IndexRegression,
-    Observed,
     SharedAdam,
-    gradient_directions,
-    quadratic_weights,
 )
-from neuclust.policies.auto.plays import Plays
+from neuclust.policies.auto.plays import Plays, RewardScale
 from neuclust.randomness import stream
 
 D, K = 4, 3
 AUTOGRAD: Any = torch.autograd.functional  # without types
+UNIT = RewardScale().unit  # of the rewards, before any
 SMALL = IndexConfig(directions=2, frequencies=6, members=3, steps=2, first=4, growth=1.5)
 
 
@@ -91,7 +92,8 @@ def repeated(dim: int = 3) -> tuple[Observed, Tensor, Tensor]:
     rows = torch.repeat_interleave(torch.arange(12), torch.from_numpy(times))
     rewards = torch.from_numpy(rng.random(len(rows)))
     sums = torch.zeros(12, dtype=torch.float64).index_add_(0, rows, rewards)
-    return Observed(x, sums, torch.from_numpy(times).double(), float((rewards**2).sum())), x[rows], rewards
+    counts = torch.from_numpy(times).double()
+    return Observed(x, sums, counts, float((rewards**2).sum()), RewardScale()), x[rows], rewards
 
 
 def cosines(one: IndexModel, x: Tensor, directions: Tensor) -> Tensor:
@@ -187,13 +189,13 @@ def test_gradient_ascent_raises_the_log_posterior_more_than_better_variances_do(
     rng = stream(3, "test climbing")
     x = torch.from_numpy(rng.standard_normal((120, 3)))
     rewards = torch.sin(2 * x[:, 0]) / 2 + 0.1 * torch.from_numpy(rng.standard_normal(120))
-    seen = Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards))
+    seen = Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards), RewardScale())
     free, held = member(), member(IndexConfig(directions=2, frequencies=6, rate=1e-12))
     for one in (free, held):
         climbed(one, seen, 40)
     assert free.log_posterior(seen) > held.log_posterior(seen) + 10
     assert float((held.directions - member().directions).abs().max()) < 1e-9
-    fresh = BayesLinear(free.prior.by_column, free.belief.noise_variance)
+    fresh = BayesLinear(free.prior.by_column * UNIT**2, free.prior.noise * UNIT)
     fresh.observe(free.columns(x), rewards)  # the belief is of the last directions, in full precision
     torch.testing.assert_close(free.belief.mean, fresh.mean, rtol=1e-9, atol=1e-9)
 
@@ -202,23 +204,23 @@ def test_without_information_directions_follow_their_prior() -> None:
     """Contexts of length 0: every step leads straight to 0, the first with length `rate`."""
     one, begun = member(), member().directions
     nothing = torch.zeros(5, 3, dtype=torch.float64)
-    climbed(one, Observed(nothing, 0.5 * torch.ones(5).double(), torch.ones(5).double(), 2.0), 1)
+    climbed(one, Observed(nothing, 0.5 * torch.ones(5).double(), torch.ones(5).double(), 2.0, RewardScale()), 1)
     torch.testing.assert_close(one.directions, begun - 0.1 * begun / begun.square().mean().sqrt())
 
 
 def test_variances_and_noise_are_estimated() -> None:
-    """A line with a little noise: the cosines explain nothing, and no variance is above 1."""
+    """A line with a little noise: the cosines explain nothing, and no variance is above its bound."""
     rng = stream(4, "test tuning")
     x = torch.from_numpy(rng.standard_normal((400, 3)))
     rewards = 3 * x[:, 0] + math.sqrt(0.05) * torch.from_numpy(rng.standard_normal(400))
     one = member()
-    climbed(one, Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards)), 20)
+    climbed(one, Observed(x, rewards, torch.ones_like(rewards), float(rewards @ rewards), RewardScale()), 20)
     constant, line, cosine = one.prior.variances.tolist()
     assert one.belief.noise_variance == pytest.approx(0.05, rel=0.2)
-    assert constant == 0.1  # never tuned
-    assert line == 1.0
-    assert cosine < 0.01
-    assert torch.equal(one.belief.prior, one.prior.by_column)
+    assert constant == VARIANCES[0]  # never tuned
+    assert line == MOST_VARIANCE
+    assert cosine < 0.01 * line
+    assert torch.equal(one.belief.prior, one.prior.by_column * UNIT**2)
 
 
 def test_adam_steps_share_one_second_moment() -> None:
@@ -259,8 +261,8 @@ def test_quadratic_weights_are_those_of_a_regression() -> None:
     x = torch.from_numpy(rng.standard_normal((200, 2)))
     truth = torch.tensor([0.2, 0.5, -0.3, 0.4, -0.6, 0.1], dtype=torch.float64)
     rewards = quadratic_columns(x) @ truth
-    seen = Observed(x, 2 * rewards, torch.full((200,), 2.0).double(), float(2 * rewards @ rewards))
-    found = quadratic_weights(seen, BlockRegressionConfig())
+    seen = Observed(x, 2 * rewards, torch.full((200,), 2.0).double(), float(2 * rewards @ rewards), RewardScale())
+    found = quadratic_weights(seen, BlockRegressionConfig(), VARIANCES)
     torch.testing.assert_close(found, truth, atol=0.01, rtol=0)
 
 
@@ -356,7 +358,8 @@ def test_before_the_first_ascent_members_observe_only() -> None:
     x = blocks().read(z).inputs[:, :-1] / learner.scale
     for one, first in zip(learner.members, begun.members, strict=True):
         assert torch.equal(one.directions, first.directions)
-        expected = BayesLinear(torch.full((1 + D + 6,), 0.1), 0.2)
+        unit = plays.scale.unit
+        expected = BayesLinear(torch.full((1 + D + 6,), VARIANCES[0] * unit**2), BlockRegressionConfig().noise * unit)
         expected.observe(first.columns(x), rewards)
         torch.testing.assert_close(one.belief.mean, expected.mean)
     taught([learner], plays, range(4, 6))
@@ -372,8 +375,8 @@ def test_posteriors_are_of_all_observations(slates: int, monkeypatch: pytest.Mon
     z, rewards, _ = (torch.cat(parts) for parts in zip(*plays.latest(slates), strict=True))
     x = blocks().read(z).inputs[:, :-1] / learner.scale
     for one in learner.members:
-        phi, noise = one.columns(x), one.belief.noise_variance
-        precision = torch.diag(1 / one.prior.by_column) + phi.T @ phi / noise
+        phi, noise, unit = one.columns(x), one.belief.noise_variance, plays.scale.unit
+        precision = torch.diag(1 / (one.prior.by_column * unit**2)) + phi.T @ phi / noise
         torch.testing.assert_close(one.belief.mean, torch.linalg.solve(precision, phi.T @ rewards / noise))
         assert one.belief.data.count == slates * K
 
@@ -384,7 +387,7 @@ def test_candidates_start_at_random_and_at_gradient_directions(monkeypatch: pyte
     steps = steps_taken(monkeypatch, plays)
     taught([learner], plays, range(1, 10))
     seen = Observed.of(plays.held(), learner.scale)
-    start = gradient_directions(quadratic_weights(seen, learner.regression), seen, 2)
+    start = gradient_directions(quadratic_weights(seen, learner.regression, VARIANCES), seen, 2)
     anywhere, near, far = [before for _, _, before in steps][-18::6]
     assert 0 < float(anywhere.abs().max()) < 0.5
     torch.testing.assert_close(near, start / 0.3)

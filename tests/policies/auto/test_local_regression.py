@@ -14,13 +14,14 @@ from torch import Tensor
 from neuclust.core import Round
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, find_clusters
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
-from neuclust.policies.auto.learners.local_regression import LEVEL, TUNED_FROM, VARIANCES, LocalRegression
-from neuclust.policies.auto.plays import Plays
+from neuclust.policies.auto.learners.local_regression import TUNED_FROM, VARIANCES, LocalRegression
+from neuclust.policies.auto.plays import Plays, RewardScale
 from neuclust.randomness import stream
 
 D, K, C = 3, 4, 4
 CORNERS = torch.tensor([[0.2, 0.2, 0.2], [0.8, 0.2, 0.2], [0.2, 0.8, 0.2], [0.2, 0.2, 0.8]], dtype=torch.float64)
 UNTUNED = BlockRegressionConfig(steps=0)
+LEVEL = RewardScale().level  # before any data
 
 
 def blocks() -> FeatureBlocks:
@@ -49,14 +50,22 @@ def by_hand(z: Tensor) -> np.ndarray:
     return np.array(rows)
 
 
+def unit_of(rewards: Tensor) -> float:
+    """p̄(1 − p̄), p̄ the mean reward from a start of one arm that paid ½, at most ½."""
+    level = min(0.5, (float(rewards.sum()) + 0.5) / (len(rewards) + 1))
+    return level * (1 - level)
+
+
 def naive(seen: Tensor, rewards: Tensor, z: Tensor, level: float = LEVEL) -> tuple[list[float], list[float]]:
-    """Means and widths of contexts z by a ridge regression of r − level per cluster."""
+    """Means and widths of contexts z by a ridge regression of r − level per cluster, in units of the rewards."""
     x, clusters, asked = by_hand(seen), np.array(cluster_of(seen)), by_hand(z)
+    unit = unit_of(rewards)
+    noise, prior = UNTUNED.noise * unit, np.array([VARIANCES[0], *[VARIANCES[1]] * D]) * unit**2
     means, widths = [], []
     for row, cluster in zip(asked, cluster_of(z), strict=True):
         mine = x[clusters == cluster]
-        precision = mine.T @ mine / UNTUNED.noise + np.diag([1 / VARIANCES[0], *[1 / VARIANCES[1]] * D])
-        target = mine.T @ (rewards.numpy()[clusters == cluster] - level) / UNTUNED.noise
+        precision = mine.T @ mine / noise + np.diag(1 / prior)
+        target = mine.T @ (rewards.numpy()[clusters == cluster] - level) / noise
         means.append(level + row @ np.linalg.solve(precision, target))
         widths.append(float(np.sqrt(row @ np.linalg.solve(precision, row))))
     return means, widths
@@ -96,23 +105,24 @@ def test_without_tuning_it_is_one_ridge_regression_per_cluster() -> None:
 
 def test_a_cluster_without_data_has_the_level_and_the_full_width() -> None:
     one = learner()
-    taught(one, range(1, 16), Plays(BLOCKS, K))
+    unit = unit_of(taught(one, range(1, 16), Plays(BLOCKS, K))[1])
     z = torch.cat([CORNERS[3:], contexts(50, (3,) * 5)])
     scores, means = one.scores(BLOCKS.read(z), t=1)
     assert means.tolist() == [LEVEL] * 6
     slopes = torch.from_numpy(by_hand(z)[:, 1:])
-    full = (VARIANCES[0] + VARIANCES[1] * slopes.square().sum(1)).sqrt()
+    full = unit * (VARIANCES[0] + VARIANCES[1] * slopes.square().sum(1)).sqrt()
     torch.testing.assert_close(scores - means, 0.7 * full)
     played = one.scores(BLOCKS.read(CORNERS[:1]), t=1)
-    assert float(played[0] - played[1]) < 0.5 * 0.7 * VARIANCES[0] ** 0.5
+    assert float(played[0] - played[1]) < 0.5 * 0.7 * unit * VARIANCES[0] ** 0.5
 
 
 def test_the_level_is_the_clusters_mean_weighted_by_what_the_data_determines() -> None:
     one = learner(BlockRegressionConfig(steps=1))
     seen, rewards = taught(one, range(1, 2), Plays(BLOCKS, K), reward=0.9)
     ahead, widths = naive(seen, rewards, CORNERS)  # at a centroid x = [1, 0]: the cluster's own level and its width
-    known = [1 - width**2 / VARIANCES[0] for width in widths]
-    total = LEVEL + sum(k * mean for k, mean in zip(known, ahead, strict=True))
+    known = [1 - width**2 / (VARIANCES[0] * unit_of(rewards) ** 2) for width in widths]
+    overall = (float(rewards.sum()) + 0.5) / (len(rewards) + 1)
+    total = overall + sum(k * mean for k, mean in zip(known, ahead, strict=True))
     assert one.level == pytest.approx(total / (1 + sum(known)))
     assert known[3] == pytest.approx(0)
     assert known[1] > known[0] > 0.1
@@ -141,8 +151,9 @@ def test_variances_and_noise_are_estimated_once_there_are_enough_rewards() -> No
         one.learn(plays.add(z, BLOCKS.read(z), rewards), plays)
         if K * t < TUNED_FROM:
             assert (one.variances.tolist(), one.noise) == (list(VARIANCES), BlockRegressionConfig().noise)
-    assert one.noise == pytest.approx(0.05, rel=0.15)
-    of_level, of_slope = one.variances.tolist()
+    unit = plays.scale.unit
+    assert one.noise * unit == pytest.approx(0.05, rel=0.15)
+    of_level, of_slope = (one.variances * unit**2).tolist()
     assert of_level > 0.05 > 4 * of_slope
     torch.testing.assert_close(one.means(BLOCKS.read(CORNERS)), levels, atol=0.05, rtol=0)
 

@@ -15,7 +15,7 @@ from neuclust.randomness import stream
 
 FREQUENCIES = 100  # per length scale
 LENGTH_SCALES = (0.5, 1.5)  # of the two RBF kernels, in typical lengths of a context
-FOURIER_VARIANCES = (0.1, 0.1, 0.1, 0.1)  # prior: of the constant, of the context, of the features of each length scale
+FOURIER_VARIANCES = (1.6, 1.6, 1.6, 1.6)  # prior: of the constant, the context, the features of each length scale
 
 
 class Basis(Protocol):

@@ -62,10 +62,7 @@ class Ensemble:
         self.evidence = self._prior = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
         self._first_weights = torch.softmax(self.evidence, 0)  # v_0
         self.log_weights = torch.log_softmax(self.evidence, 0)  # log v, (M,)
-        self._chosen, self._uniform = (
-            (0.0, 0.0),
-            (0.0, 0.0),
-        )  # Σr and number of arms by score (recent) and drawn uniformly
+        self._chosen = self._uniform = 0.0, 0.0  # Σr and number of arms by score (recent), and drawn uniformly
         self.change_test = ChangePointTest(config.drift)
         self._log_likelihoods = GrowingTable()  # of the latest slates under the weighted prediction
 

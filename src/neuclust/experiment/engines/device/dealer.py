@@ -11,7 +11,7 @@ from torch import Tensor
 from neuclust.core import Round, check_round
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
-from neuclust.kernels.poisson_binomial import pmf
+from neuclust.kernels.bernoulli import poisson_binomial
 from neuclust.kernels.regions import group_rows
 from neuclust.models.encoder import Encoder
 from neuclust.slates.clustering import ClusterMap
@@ -97,7 +97,7 @@ class Dealer:
         round = environment.round(t)
         means = environment.means(round)
         best = means[environment.best_positions(round)]
-        tally = pmf(best)
+        tally = poisson_binomial(best)
         self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
         shown, (table, names) = self._show(round), self._members(round)
         active = self._send(filled_up(round.active, environment.dim))

@@ -14,7 +14,7 @@ from neuclust.experiment.engines.device.dealer import RoundTruth
 from neuclust.experiment.engines.device.engine import Batch, Trace
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally, make_record
-from neuclust.kernels.poisson_binomial import pmf
+from neuclust.kernels.bernoulli import poisson_binomial
 from neuclust.policies.neuclust import NeUClustConfig
 
 
@@ -83,7 +83,7 @@ def round_scores(
     reward, table = environment.reward, environment.reward.table
     shortfall = (table[:, None] - table[None, :]).clamp(min=0.0)
     best = torch.stack([truth.best for truth in truths])
-    ideal, played = torch.stack([truth.best_tally for truth in truths]), pmf(chosen)
+    ideal, played = torch.stack([truth.best_tally for truth in truths]), poisson_binomial(chosen)
     rivals = torch.stack([environment.rival_coins(t) for t in range(1, len(truths) + 1)]) < best
     rival = table[rivals.sum(1)]
     best_expected = torch.tensor([truth.best_expected for truth in truths], dtype=torch.float64)

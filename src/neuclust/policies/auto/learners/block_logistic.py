@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_ranges, checked
-from neuclust.kernels.logistic import STILL, damped, linearised, posterior_mode
+from neuclust.kernels.bernoulli import STILL, damped, linearised, posterior_mode
 from neuclust.models.bayes_linear import BayesLinear, prediction_covariance, rescale
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state

@@ -73,7 +73,7 @@ def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
 
 
 def _fourier(config: LearnersConfig, basis: FourierFeatures) -> Learner:
-    prior = blocked.BlockPrior(basis.sizes, FOURIER_VARIANCES)
+    prior = blocked.BlockPrior(basis.sizes, FOURIER_VARIANCES, config.regression.noise)
     return BlockRegression(config.regression, prior, basis, config.fourier_bonus)
 
 

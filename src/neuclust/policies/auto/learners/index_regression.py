@@ -11,7 +11,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -32,11 +32,12 @@ from neuclust.models.state import (
     take_numbers,
     under,
 )
-from neuclust.policies.auto.basis import quadratic_columns, scaled_inputs
+from neuclust.policies.auto.basis import scaled_inputs
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression
 from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegressionConfig
-from neuclust.policies.auto.plays import Held, Played, Plays, RewardScale
+from neuclust.policies.auto.learners.gradient_directions import Observed, gradient_directions, quadratic_weights
+from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
@@ -46,7 +47,6 @@ START = 0.1  # standard deviation of P before the first ascent: so small that al
 LENGTHS = (0.3, 0.6)  # length scales of candidates, in typical lengths of a context
 MOST_DIRECTIONS = 4  # up to which compiled loops compute the means
 CANDIDATE_STEPS = 3  # times as many steps for a candidate, which has not been optimised yet
-GUIDE_STEPS = 3  # evidence steps of the quadratic regression that candidates start from
 CLIMBED = 2_000  # contexts that gradients are computed on, at most
 WORK = 6_000  # contexts times steps per update: what is left waits for the next one
 STEP = 1_000  # contexts that a step costs as much as, beside its own
@@ -88,26 +88,6 @@ class SharedAdam:
         self.second = BETA_2 * self.second + (1 - BETA_2) * float(gradient.square().mean())
         size = math.sqrt(self.second / (1 - BETA_2**self.count))
         return self.first * (self.rate / (1 - BETA_1**self.count) / max(size, 1e-9))
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """Distinct contexts x (u, d), sums of their rewards (u,), numbers of observations (u,), and Σr²."""
-
-    x: Tensor
-    sums: Tensor
-    counts: Tensor
-    energy: float
-    scale: RewardScale
-
-    @classmethod
-    def of(cls, held: Held, scale: float) -> Self:
-        """Net inputs without their constant, divided by `scale`."""
-        return cls(scaled_inputs(held.features.inputs, scale), held.sums, held.counts, held.energy, held.scale)
-
-    def single(self) -> Self:
-        """In single precision: products over all observations take most of the time, and 7 digits suffice."""
-        return replace(self, x=self.x.float(), sums=self.sums.float(), counts=self.counts.float())
 
 
 class IndexModel:
@@ -167,7 +147,8 @@ class IndexModel:
         """∂ log p(r | P) / ∂P (d, R), by ∂ log p / ∂φ = ((s − cφᵀm) mᵀ − cφᵀΛ⁻¹) / σ² of each context."""
         kind, own, mean = columns.dtype, slice(1 + self.dim, None), self.belief.mean
         residual = data.sums - data.counts * (columns @ mean.to(kind))
-        spread = (columns @ self.belief.covariance()[:, own].to(kind)) * data.counts.unsqueeze(1)
+        root = self.belief.root()
+        spread = (columns @ (root.T @ root[:, own]).to(kind)) * data.counts.unsqueeze(1)
         pull = residual.unsqueeze(1) * mean[own].to(kind) - spread
         pull = pull * torch.sin(angles) * (-self.amplitude / self.belief.noise_variance)
         return (data.x.T @ pull).to(torch.float64) @ self.frequencies.T
@@ -296,7 +277,7 @@ class IndexRegression:
             return Ascent(copy.deepcopy(self.members[self._turn]), self.config.steps)
         model = self._fresh()
         if candidate > 0:
-            weights = quadratic_weights(data, self.regression)
+            weights = quadratic_weights(data, self.regression, VARIANCES)
             start = gradient_directions(weights, data, self.config.directions)
             model.directions = start / LENGTHS[candidate - 1]
         return Ascent(model, CANDIDATE_STEPS * self.config.steps)
@@ -342,31 +323,3 @@ def index_shapes(config: IndexConfig, blocks: FeatureBlocks) -> Iterator[tuple[s
         yield f"member.{m}.directions", (dim, config.directions)
         yield f"member.{m}.frequencies", (config.directions, config.frequencies)
         yield from nested_shapes(f"member.{m}", block_regression.regression_shapes(1 + dim + config.frequencies))
-
-
-def quadratic_weights(data: Observed, config: BlockRegressionConfig) -> Tensor:
-    """Mean weights of [1, x, x_i x_j for i <= j] in a Bayesian regression, (1 + d + d(d + 1)/2,)."""
-    dim = data.x.shape[1]
-    prior = BlockPrior((1, dim, dim * (dim + 1) // 2), VARIANCES, config.noise)
-    belief = prior.belief()
-    prior.apply(belief, data.scale)
-    belief.rebuild(quadratic_columns(data.x), data.sums, data.counts, data.energy)
-    for _ in range(GUIDE_STEPS):
-        block_regression.evidence_step(config, prior, belief, data.scale)
-    return belief.mean
-
-
-def gradient_directions(weights: Tensor, data: Observed, count: int) -> Tensor:
-    """Directions a quadratic function varies along: weights of `quadratic_columns` (p,) -> (d, count).
-    Leading eigenvectors of the mean outer product of its gradients at the contexts played (Samarov, 1993), each as long
-    as the root of its eigenvalue's ratio to the first; directions beyond d are 0."""
-    d = data.x.shape[1]
-    upper = weights.new_zeros(d, d)
-    upper[tuple(torch.triu_indices(d, d))] = weights[1 + d :]
-    gradients = weights[1 : 1 + d] + data.x @ (upper + upper.T)
-    values, vectors = torch.linalg.eigh((gradients.T * data.counts) @ gradients)
-    found = min(d, count)
-    shares = values[-found:].clamp(min=0) / values[-1].clamp(min=1e-12)
-    directions = weights.new_zeros(d, count)
-    directions[:, count - found :] = vectors[:, -found:] * shares.sqrt()
-    return directions

@@ -1,7 +1,8 @@
-"""Logistic regression under a Gaussian prior by Laplace's approximation: every observation as a Gaussian one.
+"""Rewards of 0 and 1: how many of K independent ones are paid, and logistic regression under a Gaussian prior.
 
-Near log-odds f a likelihood s f − c log(1 + eᶠ), of rewards that add up to s in c observations, is that of Gaussian
-observations of weight w = c p(1 − p) and sum w f + s − c p, p = 1/(1 + e⁻ᶠ). At the mode both have the same slope.
+Laplace's approximation takes every observation as a Gaussian one: near log-odds f a likelihood s f − c log(1 + eᶠ), of
+rewards that add up to s in c observations, is that of Gaussian observations of weight w = c p(1 − p) and sum
+w f + s − c p, p = 1/(1 + e⁻ᶠ). At the mode both have the same slope.
 """
 
 import torch
@@ -11,6 +12,18 @@ LONGEST = 3.0  # how far a step may move a log-odds
 STILL = 0.05  # where a step that moves none further than this is the last
 FLAT = 1e-3  # the least curvature p(1 − p) an observation counts with
 MOST_STEPS = 20
+
+
+def poisson_binomial(means: Tensor) -> Tensor:
+    """P(j successes), j = 0..K, by d_j ← d_j (1 − h) + d_{j−1} h, one mean h at a time: (…, K) -> (…, K + 1)."""
+    means = means.to(torch.float64)
+    chances = torch.zeros(*means.shape[:-1], means.shape[-1] + 1, dtype=torch.float64, device=means.device)
+    chances[..., 0] = 1.0
+    for h in means.unsqueeze(-2).unbind(-1):
+        flow = chances * h  # from each count to the next
+        chances = chances - flow
+        chances[..., 1:] += flow[..., :-1]
+    return chances
 
 
 def linearised(odds: Tensor, sums: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
