@@ -68,7 +68,9 @@ def go_on(straight: Policy, others: list[Policy], environment: SlateEnvironment,
             other.update(round, slate, outcome)
         straight.update(round, slate, outcome)
     states = [snapshot(policy) for policy in (straight, *others)]
-    assert all(same_state(states[0], state) for state in states[1:])
+    for state in states[1:]:
+        other = [name for name in states[0] if not same_state({name: states[0][name]}, {name: state[name]})]
+        assert other == [] and states[0].keys() == state.keys()
     return len(rounds) * len(others)
 
 
