@@ -69,8 +69,8 @@ def go_on(straight: Policy, others: list[Policy], environment: SlateEnvironment,
         straight.update(round, slate, outcome)
     states = [snapshot(policy) for policy in (straight, *others)]
     for state in states[1:]:
-        other = [name for name in states[0] if not same_state({name: states[0][name]}, {name: state[name]})]
-        assert other == []
+        differing = [name for name in states[0] if not same_state({name: states[0][name]}, {name: state[name]})]
+        assert differing == []
         assert states[0].keys() == state.keys()
     return len(rounds) * len(others)
 
