@@ -641,3 +641,19 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ExplorationConfig(**change)
+
+
+def test_an_optimistic_slot_that_is_drawn_leaves_propensities_unknown() -> None:
+    policy = built(ensemble=EnsembleConfig(learners="linear,quadratic"), exploring=GREEDY)
+    rng = stream(3, "contexts")
+    for t in range(1, 4):
+        contexts = torch.from_numpy(rng.standard_normal((20, policy.dim)))
+        offered = Round(t, torch.arange(20), contexts, None, policy.slate_size)
+        slate = policy.select(offered)
+        if t == 1:
+            assert slate.propensities is not None  # nothing is drawn before any reward
+        zeros = torch.zeros(policy.slate_size)
+        policy.update(offered, slate, Feedback(zeros, torch.tensor(0.0)))
+    assert policy.ensemble is not None
+    assert policy.ensemble.plays.scale.informative < 1
+    assert slate.propensities is None

@@ -145,7 +145,9 @@ class Auto:
         at_random = torch.tensor([position for position, _ in found], dtype=torch.int64)
         steps, penalty = self.gains.steps, self.config.penalty
         wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
-        wanted = wanted if rng.random() < cache.ensemble.plays.scale.informative else 0
+        informative = cache.ensemble.plays.scale.informative
+        drawn = self.exploring > 0 or cache.ensemble.draws or (wanted > 0 and informative < 1)
+        wanted = wanted if rng.random() < informative else 0
         optimistic = optimistic_slots(cache, Ranking(scores, rank, k), at_random, wanted, penalty)
         chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([at_random, optimistic]), steps)
         order = self.slots.order(k)
@@ -155,8 +157,7 @@ class Auto:
             self.rewards.own(means[positions]),
             self.rewards.width * (scores - means)[positions].clamp(min=0),
         )
-        chances = certain if self.exploring == 0 and not cache.ensemble.draws else None
-        return Slate(positions, means, bonuses, chances, explored=explored)
+        return Slate(positions, means, bonuses, None if drawn else certain, explored=explored)
 
     def scores(self, round: Round) -> Tensor:
         """The combined score of every arm, (n,)."""
