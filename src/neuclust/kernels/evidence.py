@@ -10,6 +10,7 @@ Floats = NDArray[np.float64]
 
 TINY = 1e-6
 STEPS = 8  # Newton steps of at most 1 each, from a start that is right where rewards are rare
+STILL = 1e-7  # a step that moves no mode further is the last: the next one would move it by the square
 
 
 def inverse_diagonal(factor: Tensor) -> Tensor:
@@ -47,7 +48,11 @@ def shift_posterior(sums: Floats, spread: Floats | float) -> tuple[Floats, Float
     for _ in range(STEPS):
         shifted = shifted_chances(chance, mode)
         slope, curvature = rewards - number * shifted - a * mode, number * shifted * (1 - shifted) + a
-        mode = mode + np.clip(slope / curvature, -1.0, 1.0)
+        step = slope / curvature
+        farthest = np.abs(step).max(initial=0.0)
+        mode = mode + (step if farthest <= 1 else np.clip(step, -1.0, 1.0))
+        if farthest < STILL:
+            break
     shifted = shifted_chances(chance, mode)
     return mode, 1 / np.sqrt(number * shifted * (1 - shifted) + a)
 

@@ -19,6 +19,7 @@ from neuclust.kernels.widths import definite_cholesky
 from neuclust.models.feature_net import FeatureNet
 from neuclust.models.history import History
 from neuclust.models.state import expect, load_saved_state, saved_state, take, take_number
+from neuclust.models.tracked_covariance import MOST_UPDATES, TrackedCovariance
 
 LARGE = 1e12  # sums of squares from which rounding comes near the prior's share of the precision
 LONGEST = 1e3  # of a net's features: one outlier of a million would leave no digits for all other weights
@@ -63,6 +64,11 @@ class SufficientStatistics:
         gram, moment = self.gram + (features.T * counts) @ features, self.moment + features.T @ sums
         return type(self)(gram, moment, self.energy + energy, self.count + float(counts.sum()))
 
+    def added(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> Self:
+        """The same in the place of this XᵀX, which is lost: a copy of a large one takes longer than its sum."""
+        gram = self.gram.addmm_(features.T * counts, features)
+        return type(self)(gram, self.moment + features.T @ sums, self.energy + energy, self.count + float(counts.sum()))
+
     def rescaled(self, slope: float, shift: float, weight: float = 1.0) -> Self:
         """Of rewards slope · r + shift · a, each observation counted `weight` times; the first feature is 1."""
         moment = slope * self.moment + shift * self.gram[:, 0]
@@ -81,17 +87,27 @@ class SufficientStatistics:
 
 
 class BayesLinear:
-    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over."""
+    """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over.
+    A `tracked` one follows Λ⁻¹ itself: observations and means take O(p²), widths and draws a new factor."""
 
-    def __init__(self, prior: Tensor, noise_variance: float) -> None:
-        self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
+    def __init__(self, prior: Tensor, noise_variance: float, tracked: bool = False) -> None:
+        self.prior, self.noise_variance, self.tracked = prior.to(torch.float64), noise_variance, tracked
         self.data = SufficientStatistics.none(len(prior))
         self._solved: tuple[Tensor, Tensor] | None = None
+        self._covariance: TrackedCovariance | None = None
 
     def observe(self, features: Tensor, rewards: Tensor, counts: Tensor | None = None) -> None:
         """Add features (k, p) with rewards (k,), each seen counts (k,) times, or with such a chance; 1 if not given."""
         counts = torch.ones_like(rewards) if counts is None else counts
-        self._accept(self.data.plus(features, rewards, counts, float(rewards @ (rewards / counts))))
+        new, noise, covariance = (features, rewards, counts), self.noise_variance, self._covariance
+        energy = float(rewards @ (rewards / counts))
+        if not bool((torch.diagonal(self.data.gram) + counts @ features.square() < LARGE).all()):
+            self._accept(self.data.plus(*new, energy))
+            return
+        self.data, self._solved, self._covariance = self.data.added(*new, energy), None, None
+        if covariance is not None and covariance.updates < MOST_UPDATES:
+            covariance.observe(features, rewards / noise, counts / noise)
+            self._covariance = covariance
 
     def rebuild(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:
         """Start over from distinct features (u, p), each observed counts (u,) times with rewards of sums (u,) in all;
@@ -101,12 +117,12 @@ class BayesLinear:
     def reweight(self, prior: Tensor, noise_variance: float) -> None:
         """Other variances for the same data: s (p,) and σ²."""
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
-        self._solved = None
+        self._solved = self._covariance = None
 
     def _accept(self, data: SufficientStatistics) -> None:
         if not bool((torch.diagonal(data.gram) < LARGE).all()):
             definite_cholesky(data.precision(self.prior, self.noise_variance))  # refused before anything changes
-        self.data, self._solved = data, None
+        self.data, self._solved, self._covariance = data, None, None
 
     def _solve(self) -> tuple[Tensor, Tensor]:
         """L with Λ = LLᵀ, and m; computed on the first read after a change."""
@@ -116,10 +132,17 @@ class BayesLinear:
             self._solved = factor, mean
         return self._solved
 
+    def _track(self) -> TrackedCovariance:
+        """Λ⁻¹ and m, from a new factor where there is none to follow."""
+        if self._covariance is None:
+            factor = definite_cholesky(self.data.precision(self.prior, self.noise_variance))
+            self._covariance = TrackedCovariance.of(factor, self.data.moment / self.noise_variance)
+        return self._covariance
+
     @property
     def mean(self) -> Tensor:
         """m, (p,)."""
-        return self._solve()[1]
+        return self._track().mean if self.tracked else self._solve()[1]
 
     def means(self, features: Tensor) -> Tensor:
         """mᵀx of features (n, p) -> (n,)."""
@@ -145,7 +168,7 @@ class BayesLinear:
 
     def variances(self) -> Tensor:
         """Diagonal of Λ⁻¹, (p,)."""
-        return inverse_diagonal(self._solve()[0])
+        return self._track().variances if self.tracked else inverse_diagonal(self._solve()[0])
 
     def log_evidence(self) -> float:
         """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
@@ -155,7 +178,9 @@ class BayesLinear:
         return -0.5 * (self.data.count * math.log(2 * math.pi * self.noise_variance) + fit + shrink)
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {
+        # without it a loaded posterior would differ in the last digits from one that goes on
+        tracked = {"covariance": self._track().packed()} if self.tracked else {}
+        return tracked | {
             "gram": self.data.gram.clone(),
             "moment": self.data.moment.clone(),
             "prior": self.prior.clone(),
@@ -172,6 +197,10 @@ class BayesLinear:
         expect(count >= 0, "count of at least 0", count)
         self.data = SufficientStatistics(gram, moment, energy, count)
         self.reweight(prior, noise)
+        if self.tracked:
+            packed = take(state, "covariance", self._track().packed())
+            self._covariance = TrackedCovariance.unpacked(packed, len(prior))
+            expect(bool((self._covariance.variances > 0).all()), "variances above 0", "0 or less")
 
 
 def rescale(belief: BayesLinear, slope: float, shift: float, weight: float = 1.0) -> None:
@@ -181,6 +210,8 @@ def rescale(belief: BayesLinear, slope: float, shift: float, weight: float = 1.0
 
 def prediction_covariance(belief: BayesLinear, features: Tensor) -> Tensor:
     """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
+    if belief.tracked:
+        return belief._track().between(features)
     half: Tensor = torch.linalg.solve_triangular(belief._solve()[0], features.T, upper=False)
     return half.T @ half
 

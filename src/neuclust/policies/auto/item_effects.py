@@ -30,7 +30,8 @@ class ItemEffects:
     as a share s/t after slate t, so that predictions of an early, poor fit lose their weight, and so do items not seen
     for long. Of a full table the items of the smallest counts are forgotten."""
 
-    def __init__(self) -> None:
+    def __init__(self, possible: bool = True) -> None:
+        self._possible = possible  # False: items have no effect whatever the evidence
         self._ids, self._sums = np.zeros(0, np.int64), np.zeros((3, 0))  # ascending
         self._total = np.zeros(3)  # of all items, forgotten ones too
         self._slates = 0
@@ -39,7 +40,7 @@ class ItemEffects:
     @property
     def spread(self) -> float:
         """The leading τ; 0: items have no effect."""
-        return SPREADS[int(self._log_weights.argmax())]
+        return SPREADS[int(self._log_weights.argmax())] if self._possible else 0.0
 
     def gains(self, ids: Tensor, chances: Tensor) -> Tensor:
         """σ(logit p + b + bonus) − p of items (n,) with predicted chances (n,), (n,); 0 while items have no effect."""
@@ -61,11 +62,11 @@ class ItemEffects:
         self._slates += 1
         items, share = ids.numpy(), 1 / self._slates
         # calibrated over all items first: otherwise every item would have the effect of a prediction too high
-        common, _ = shift_posterior(self._total[:, None] * share, 1.0)
+        sums = np.concatenate([self._of(items), self._total[:, None] * share], 1)
+        modes, _ = shift_posterior(sums, np.array([[*[spread] * len(items), 1.0] for spread in SPREADS[1:]]))
         raw = self._clipped(chances)
-        p = shifted_chances(raw, common)
-        modes, _ = shift_posterior(self._of(items), np.array(SPREADS[1:])[:, None])
-        forecasts = torch.from_numpy(shifted_chances(p, np.concatenate([np.zeros((1, len(p))), modes])))
+        p = shifted_chances(raw, modes[0, -1])
+        forecasts = torch.from_numpy(shifted_chances(p, np.pad(modes[:, :-1], ((1, 0), (0, 0)))))
         evidence = log_likelihood(forecasts, rewards)
         self._log_weights = fixed_share(self._log_weights, evidence, FIRST, min(0.5, share))
         clicks, ones = rewards.numpy(), np.ones(len(p))

@@ -52,6 +52,7 @@ class AutoConfig:
     evidence_m], the evidence without priors. `marginal_gains` tests whether arms of one cluster have diminishing
     returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic slots. `rewards`
     is the range of rewards, which are read on it as numbers from 0 to 1; slates report means in their own units.
+    `items` and `slots`: whether ids of arms, and slots, may have effects of their own; the data decide whether they do.
     """
 
     RENAMED: ClassVar[Mapping[str, str]] = {
@@ -67,6 +68,8 @@ class AutoConfig:
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
     marginal_gains: MarginalGainsConfig = field(default_factory=MarginalGainsConfig)
     rewards: RewardRangeConfig = field(default_factory=RewardRangeConfig)
+    items: bool = True
+    slots: bool = True
     tie: Literal["id", "random"] = "id"
 
 
@@ -122,7 +125,7 @@ class Auto:
         self.config, self.dim, self.slate_size, self.seed = config, dim, slate_size, seed
         self.ensemble: Ensemble | None = None  # settled by the first update with any reward
         self.gains = MarginalGains(config.marginal_gains, slate_size)
-        self.items, self.slots = ItemEffects(), SlotEffects(slate_size)
+        self.items, self.slots = ItemEffects(config.items), SlotEffects(slate_size, config.slots)
         self.rewards = RewardRange.first(config.rewards)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
@@ -231,7 +234,7 @@ class Auto:
         if gain > self.config.ensemble.drift.gain:
             self.restarts += 1
             self._earlier_failures += ensemble.failures
-            self.ensemble, self.items = fresh, ItemEffects()
+            self.ensemble, self.items = fresh, ItemEffects(self.config.items)
         else:
             ensemble.change_test.suspend()
 

@@ -29,7 +29,8 @@ class SlotEffects:
     """Poisson regression with slots (row 1) and without (row 0), linearised at the weights of the slate before. What
     slate s adds counts as a share s/t after slate t: predictions of an early, poor fit lose their weight."""
 
-    def __init__(self, slate_size: int) -> None:
+    def __init__(self, slate_size: int, possible: bool = True) -> None:
+        self._possible = possible  # False: all slots count as alike whatever the evidence
         size = 2 + slate_size  # α, β, s_1 … s_K
         self._start = np.eye(1, size, 1)[0]
         self._gram, self._moment = np.zeros((2, size, size)), np.zeros((2, size))
@@ -40,7 +41,7 @@ class SlotEffects:
     @property
     def used(self) -> bool:
         """Whether slots differ."""
-        return bool(self._log_weights[1] > self._log_weights[0])
+        return self._possible and bool(self._log_weights[1] > self._log_weights[0])
 
     @property
     def estimates(self) -> Tensor:

@@ -16,7 +16,7 @@ from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_r
 from neuclust.kernels.bernoulli import STILL, damped, linearised, posterior_mode
 from neuclust.models.bayes_linear import BayesLinear, prediction_covariance, rescale
 from neuclust.policies.auto.features import FeatureBlocks, Features
-from neuclust.policies.auto.learners.block_regression import BlockPrior, load_regression, regression_state
+from neuclust.policies.auto.learners.block_regression import BlockPrior, due, load_regression, regression_state
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.policies.auto.reward_range import Rescaling
 
@@ -50,7 +50,7 @@ class BlockLogistic:
         self.config = config
         self.prior = BlockPrior.leading(blocks, last)
         self.prior.variances[0] = CONSTANT
-        self.belief = BayesLinear(self.prior.by_column, 1.0)
+        self.belief = BayesLinear(self.prior.by_column, 1.0, tracked=True)
 
     def means(self, features: Features) -> Tensor:
         return torch.sigmoid(features.dot(self.belief.mean))
@@ -65,7 +65,7 @@ class BlockLogistic:
         t = plays.slates
         if plays.observations <= min(self.config.exact, plays.capacity) and grown(t):
             self._linearise_again(plays)
-        if t % self.config.tune_every == 0 and plays.information >= INFORMED:
+        if plays.information >= INFORMED and due(t, self.config.tune_every):
             bounds = self.config.least_variance, self.config.most_variance
             self.prior.step(self.belief.mean, self.belief.variances(), bounds)
             self.belief.reweight(self.prior.by_column, 1.0)

@@ -1,5 +1,6 @@
 """Bayesian linear regression on blocks of columns, prior variances by type-II maximum likelihood."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -21,6 +22,8 @@ PRIOR = {
     "constant": 1.0, "pooled": 2.0, "average": 2.0, "mask": 0.5, "pooled-square": 1.0, "squares": 1.0, "crosses": 1.0,
 }  # fmt: skip
 
+MOVED = 0.05  # logarithm of the unit
+
 
 @dataclass(frozen=True, slots=True)
 @checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE, informed=NON_NEGATIVE)
@@ -41,6 +44,11 @@ class BlockRegressionConfig:
     def __post_init__(self) -> None:
         above = POSITIVE[0]
         check_ranges(self, least_variance=(above, self.most_variance), least_noise=(above, self.most_noise))
+
+
+def due(slates: int, every: int) -> bool:
+    """Whether variances are estimated again: after every `every` slates, later whenever their number grew by 2 %."""
+    return slates % max(every, slates // 50) == 0
 
 
 class BlockPrior:
@@ -69,15 +77,20 @@ class BlockPrior:
         self.variances = torch.cat([self.variances[:1], stepped[1:]])
         return determined
 
-    def belief(self) -> BayesLinear:
+    def belief(self, tracked: bool = False) -> BayesLinear:
         """What is believed before any data."""
-        belief = BayesLinear(self.by_column, self.noise)
+        belief = BayesLinear(self.by_column, self.noise, tracked)
         self.apply(belief, RewardScale())
         return belief
 
     def apply(self, belief: BayesLinear, scale: RewardScale) -> None:
         """Set a belief's prior in units of the rewards: variances s p̄²(1 − p̄)², noise σ² p̄(1 − p̄)."""
         belief.reweight(self.by_column * scale.unit**2, self.noise * scale.unit)
+
+    def follow(self, belief: BayesLinear, scale: RewardScale) -> None:
+        """The same where the unit has moved by more than `MOVED`: another prior takes a new factor."""
+        if abs(math.log(self.noise * scale.unit / belief.noise_variance)) > MOVED:
+            self.apply(belief, scale)
 
 
 def evidence_step(config: BlockRegressionConfig, prior: BlockPrior, belief: BayesLinear, scale: RewardScale) -> None:
@@ -120,7 +133,7 @@ class BlockRegression:
 
     def __init__(self, config: BlockRegressionConfig, prior: BlockPrior, basis: Basis, bonus: float) -> None:
         self.config, self.prior, self.basis, self.bonus = config, prior, basis, bonus
-        self.belief = prior.belief()
+        self.belief = prior.belief(tracked=bonus == 0)
 
     @classmethod
     def leading(cls, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float) -> Self:
@@ -140,8 +153,8 @@ class BlockRegression:
 
     def learn(self, played: Played, plays: Plays) -> None:
         self.belief.observe(self.basis(played.features), played.rewards, played.exposures)
-        self.prior.apply(self.belief, plays.scale)
-        if plays.slates % self.config.every == 0 and plays.information >= self.config.informed:
+        self.prior.follow(self.belief, plays.scale)
+        if plays.information >= self.config.informed and due(plays.slates, self.config.every):
             for _ in range(self.config.steps):
                 evidence_step(self.config, self.prior, self.belief, plays.scale)
 

@@ -239,7 +239,7 @@ class IndexRegression:
         x = scaled_inputs(played.features.inputs, self.scale)
         for member in self.members:
             member.belief.observe(member.columns(x), played.rewards, played.exposures)
-            member.prior.apply(member.belief, plays.scale)
+            member.prior.follow(member.belief, plays.scale)
         if self._turn == self._turns and plays.slates >= self._due:
             self._begin_turns(plays)
         if self._turn < self._turns:
