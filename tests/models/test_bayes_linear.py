@@ -13,6 +13,7 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError, StateError
 from neuclust.models.bayes_linear import BayesLinear, BayesLinearConfig, prediction_covariance, with_constant
+from neuclust.models.tracked_covariance import MOST_UPDATES
 from neuclust.randomness import stream
 
 PRIOR = torch.tensor([0.1, 0.5, 2.0, 0.3], dtype=torch.float64)
@@ -145,3 +146,37 @@ def test_exposures_weigh_observations_and_two_halves_are_one() -> None:
     plain.observe(x, r)
     ones.observe(x, r, torch.ones_like(r))
     assert torch.equal(plain.mean, ones.mean)
+
+
+@pytest.mark.parametrize("size", [3, 60])
+def test_a_tracked_posterior_equals_one_from_a_new_factor(size: int) -> None:
+    """After every slate: means, variances, covariances of predictions, widths; and again after a save.
+
+    Fails when the noise is left out of an update, or when a save loses the covariance.
+    """
+    rng = np.random.default_rng(0)
+    prior = torch.from_numpy(rng.uniform(0.5, 2.0, size))
+    tracked, plain, asked = (
+        BayesLinear(prior, 0.3, tracked=True),
+        BayesLinear(prior, 0.3),
+        rng.standard_normal((4, size)),
+    )
+    queries = torch.from_numpy(asked)
+    for slate in range(2 * MOST_UPDATES if size == 3 else 40):
+        x, r = torch.from_numpy(rng.standard_normal((5, size))), torch.from_numpy(rng.random(5))
+        counts = torch.from_numpy(rng.uniform(0.2, 1.0, 5))
+        for one in (tracked, plain):
+            one.observe(x, r, counts)
+        if slate == 20:
+            for one in (tracked, plain):
+                one.reweight(2 * prior, 0.2)
+        torch.testing.assert_close(tracked.mean, plain.mean, rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(tracked.variances(), plain.variances(), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(prediction_covariance(tracked, queries), prediction_covariance(plain, queries))
+    torch.testing.assert_close(tracked.widths(queries), plain.widths(queries))
+    again = BayesLinear(prior, 0.3, tracked=True)
+    again.load_state_dict(tracked.state_dict())
+    for one in (again, tracked):
+        one.observe(queries, torch.ones(4, dtype=torch.float64))
+    assert torch.equal(again.mean, tracked.mean)
+    assert all(torch.equal(again.state_dict()[name], value) for name, value in tracked.state_dict().items())

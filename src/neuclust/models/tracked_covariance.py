@@ -1,4 +1,4 @@
-"""A posterior N(m, Σ) of weights that follows observations by the formula of Sherman, Morrison and Woodbury: O(p²) each,
+"""A posterior N(m, Σ) of weights that follows observations by the formula of Sherman, Morrison and Woodbury, in O(p²),
 where a new factor of the precision takes O(p³)."""
 
 from typing import Self

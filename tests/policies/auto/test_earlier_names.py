@@ -10,7 +10,6 @@ import pytest
 from small_problems import play, small_environment
 
 from neuclust.configuration import from_mapping, with_setting
-from neuclust.errors import RenamedWarning
 from neuclust.persistence import read_state, write_state
 from neuclust.policies.auto.ensemble import EnsembleConfig
 from neuclust.policies.auto.policy import AutoConfig
@@ -25,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::neuclust.errors.RenamedWarning"
         ("claims", "optimistic_slots", "2"), ("team.prior", "ensemble.prior", "3"),
         ("team.options.index.waves", "ensemble.options.index.frequencies", "32"),
         ("index.waves", "ensemble.options.index.frequencies", "32"), ("worth.margin", "marginal_gains.margin", "7"),
-        ("waves_bonus", "fourier_bonus", "0.5"), ("team.learners", "ensemble.learners", "linear,net"),
+        ("team.learners", "ensemble.learners", "linear,net"),
         ("exploring.eps0", "exploring.most", "0.3"), ("epsc", "budget", "5"),
     ],
 )  # fmt: skip
@@ -33,31 +32,23 @@ def test_a_setting_is_accepted_under_its_earlier_name(old: str, new: str, value:
     assert with_setting(AutoConfig(), old, value) == with_setting(AutoConfig(), new, value) != AutoConfig()
 
 
-def test_a_learner_is_accepted_under_its_earlier_name_with_a_warning() -> None:
-    with pytest.warns(RenamedWarning, match=r"waves is now called fourier.*until 0\.3"):
-        config = EnsembleConfig(learners="linear,waves")
-    assert config == EnsembleConfig(learners="linear,fourier")
-
-
 def earlier(config: dict[str, Any]) -> dict[str, Any]:
     """The settings of a save as version 0.1 wrote them."""
     ensemble = config["ensemble"]
     options = ensemble["options"]
-    options["waves_bonus"] = options.pop("fourier_bonus")
     options["index"]["waves"] = options["index"].pop("frequencies")
-    ensemble["learners"] = ensemble["learners"].replace("fourier", "waves")
     renamed = {"ensemble": "team", "optimistic_slots": "claims", "marginal_gains": "worth"}
     return {renamed.get(name, name): value for name, value in config.items()}
 
 
 def test_settings_saved_under_earlier_names_are_read() -> None:
-    config = AutoConfig(EnsembleConfig(learners="linear,fourier"), optimistic_slots=3)
+    config = AutoConfig(EnsembleConfig(learners="linear,index"), optimistic_slots=3)
     assert from_mapping(AutoConfig, earlier(asdict(config))) == config
 
 
 def test_a_policy_saved_under_earlier_names_plays_on_alike(tmp_path: Path) -> None:
     environment = small_environment()
-    policy: Any = build_policy("auto", environment=environment, preset="prototype", seed=1)
+    policy: Any = build_policy("auto", environment=environment, seed=1)
     play(policy, environment, range(1, 8))
     policy.save(tmp_path / "saved")
     manifest, state = read_state(tmp_path / "saved")

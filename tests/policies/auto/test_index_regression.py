@@ -13,8 +13,7 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError, StateError
 from neuclust.models.bayes_linear import BayesLinear
-from neuclust.policies.auto.basis import quadratic_columns, scaled_inputs
-from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
+from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks, quadratic_columns, scaled_inputs
 from neuclust.policies.auto.learners import index_regression
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
 from neuclust.policies.auto.learners.catalogue import LEARNERS, Learner, LearnersConfig

@@ -14,7 +14,7 @@ from torch import Tensor
 from neuclust.core import Round
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, find_clusters
 from neuclust.policies.auto.learners.block_regression import BlockRegressionConfig
-from neuclust.policies.auto.learners.local_regression import TUNED_FROM, VARIANCES, LocalRegression
+from neuclust.policies.auto.learners.local_regression import VARIANCES, LocalRegression
 from neuclust.policies.auto.plays import Plays, RewardScale
 from neuclust.randomness import stream
 
@@ -149,7 +149,7 @@ def test_variances_and_noise_are_estimated_once_there_are_enough_rewards() -> No
         z = contexts(t, (0, 1, 2, 3))
         rewards = levels + 0.05**0.5 * torch.from_numpy(stream(5, "test noise", t).standard_normal(K))
         one.learn(plays.add(z, BLOCKS.read(z), rewards), plays)
-        if K * t < TUNED_FROM:
+        if not plays.informed:
             assert (one.variances.tolist(), one.noise) == (list(VARIANCES), BlockRegressionConfig().noise)
     unit = plays.scale.unit
     assert one.noise * unit == pytest.approx(0.05, rel=0.15)

@@ -49,7 +49,7 @@ def policies() -> dict[int, Auto]:
     found = {dim: taught(dim, 12) for dim in (3, 5)}
     for policy in found.values():
         assert policy.ensemble is not None
-        assert set(policy.ensemble.learners) > {"local", "index", "net", "quadratic"}
+        assert set(policy.ensemble.learners) > {"local", "index", "net", "logistic"}
     return found
 
 

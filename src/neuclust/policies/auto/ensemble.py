@@ -33,7 +33,7 @@ class EnsembleConfig:
     ½. Fixed share (Herbster and Warmuth, 1998): after slate t a share `switching`/t of all weight returns to where it
     started, so that a learner that needs much data can recover from early losses."""
 
-    learners: str = "linear,local,quadratic,logistic,additive,net,stiff-net,index"
+    learners: str = "linear,local,logistic,additive,net,index"
     prior: float = 5.0
     settling: int = 3
     switching: float = 1.0
@@ -54,7 +54,7 @@ class Ensemble:
     ) -> None:
         self.config, self.blocks = config, blocks
         self.learners: Mapping[str, Learner] = {
-            name: catalogue.LEARNERS[name](config.options, blocks, seed, f"auto {catalogue.label(name)} {generation}")
+            name: catalogue.LEARNERS[name](config.options, blocks, seed, f"auto {name} {generation}")
             for name in catalogue.fitting_learners(config.learners, blocks)
         }
         self.plays = Plays(blocks, slate_size, config.drift.longest, seed)
@@ -148,7 +148,7 @@ class Ensemble:
         state = {"evidence": self.evidence.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}
         state |= {"log_weights": self.log_weights.clone(), "foreseen": self._log_likelihoods.rows.clone()}
         for name, learner in self.learners.items():
-            state |= nested(f"learner.{catalogue.label(name)}", learner.state_dict())
+            state |= nested(f"learner.{name}", learner.state_dict())
         return state | nested("plays", self.plays.state_dict()) | nested("surprise", self.change_test.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
@@ -159,7 +159,7 @@ class Ensemble:
         self._chosen, self._uniform = (chosen, seen), (uniform, drawn)
         self._log_likelihoods.load(self._log_likelihoods.taken(state, "foreseen"))
         for name, learner in self.learners.items():
-            learner.load_state_dict(under(f"learner.{catalogue.label(name)}", state))
+            learner.load_state_dict(under(f"learner.{name}", state))
         self.plays.load_state_dict(under("plays", state))
         self.change_test.load_state_dict(under("surprise", state))
         slates = {len(self.change_test), self.plays.slates}
@@ -172,7 +172,7 @@ def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[t
     """What a state of such an ensemble holds at least."""
     for name in catalogue.fitting_learners(config.learners, blocks):
         shapes = catalogue.learner_shapes(name, config.options, blocks)
-        yield from nested_shapes(f"learner.{catalogue.label(name)}", shapes)
+        yield from nested_shapes(f"learner.{name}", shapes)
 
 
 def rescale(ensemble: Ensemble, change: Rescaling) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from neuclust.core import Round
 from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
 from neuclust.kernels.regions import group_rows
-from neuclust.models.bayes_linear import shortened
+from neuclust.models.bayes_linear import BayesLinear, shortened, with_constant
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import separated_clusters
 
@@ -134,6 +135,18 @@ class Features:
             return torch.from_numpy(arm_scores.quadratic_forms(*arrays))
         total = self.columns(min(kept, len(weights))) @ weights[:kept]
         return total + ((self.x @ crosses) * self.x).sum(1) if len(weights) > kept else total
+
+    def predicted(self, belief: BayesLinear) -> tuple[Tensor, Tensor]:
+        """Means and standard deviations under a belief on the leading columns, (n,) each."""
+        size = len(belief.prior)
+        if not self.compiled or size != 1 + self.x.shape[1]:
+            columns = self.columns(size)
+            return belief.means(columns), belief.widths(columns)
+        norms, nobody = self.blocks.column_norms[:size], np.empty(0, np.int64)
+        groups = nobody, np.array([0, len(self.x)])
+        means, roots = (belief.mean / norms).unsqueeze(0).numpy(), (belief.root() / norms).unsqueeze(0).numpy()
+        found = arm_scores.affine_beliefs(self.rows.numpy(), groups, means, roots)
+        return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 
 
 class ContextReader:
@@ -275,3 +288,14 @@ def typical_length(rows: Tensor) -> float:
     """√ of the mean squared length of rows (n, p); 1 where all are 0."""
     length = float(rows.square().sum(1).mean().sqrt())
     return length if length > 0 else 1.0
+
+
+def quadratic_columns(x: Tensor) -> Tensor:
+    """[1, x, x_i x_j for i <= j]: (n, d) -> (n, 1 + d + d(d + 1)/2)."""
+    i, j = torch.triu_indices(x.shape[1], x.shape[1])
+    return with_constant(torch.cat([x, x[:, i] * x[:, j]], 1))
+
+
+def scaled_inputs(inputs: Tensor, scale: float) -> Tensor:
+    """Net inputs without their constant, divided by `scale`, their typical length: (n, d + 1) -> (n, d)."""
+    return inputs[:, :-1] / scale

@@ -13,6 +13,7 @@ from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
+INFORMED = 12.0  # clicks, where they are rare
 MOST_CONTEXTS = 10_000
 MOST_NUMBERS = 1_000_000  # contexts times features: with many features fewer contexts are held
 
@@ -34,6 +35,10 @@ class RewardScale:
     def informative(self) -> float:
         """4 p̄(1 − p̄), at most 1: what a reward tells, relative to one of 0 or 1 with equal chances."""
         return 4 * self.unit
+
+    def informed(self, number: float) -> bool:
+        """Whether so many rewards tell prior variances, which collapse if found from a handful of clicks."""
+        return number * self.unit >= INFORMED
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +82,9 @@ class Plays:
         return RewardScale((self._paid + 0.5) / (self._exposed + 1.0))
 
     @property
-    def information(self) -> float:
-        """n p̄(1 − p̄): for rare clicks their number."""
-        return self._exposed * self.scale.unit
+    def informed(self) -> bool:
+        """Whether the data tell prior variances."""
+        return self.scale.informed(self._exposed)
 
     def add(self, z: Tensor, features: Features, rewards: Tensor, exposures: Tensor | None = None) -> Played:
         """Add contexts z (k, d) with rewards (k,) and exposures (k,), 1 where none are given."""

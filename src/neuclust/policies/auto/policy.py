@@ -8,11 +8,21 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from neuclust.configuration import NON_NEGATIVE, POSITIVE, checked
+from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.core import Feedback, Round, Slate
 from neuclust.kernels.ranking import sound, top
 from neuclust.models.encoder import active_contexts
-from neuclust.models.state import Shape, check_shapes, expect, nested, take_count, take_numbers, take_whole, under
+from neuclust.models.state import (
+    Shape,
+    check_shapes,
+    expect,
+    nested,
+    take_count,
+    take_numbers,
+    take_rows,
+    take_whole,
+    under,
+)
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
 from neuclust.policies.auto import ensemble as ensembles
@@ -22,8 +32,10 @@ from neuclust.policies.auto.exploration import (
     Ranking,
     ScoreCache,
     best_of_the_rest,
-    explored_arms,
+    drawn_arms,
+    nearest_arm,
     optimistic_slots,
+    surprise,
 )
 from neuclust.policies.auto.features import BlocksConfig, ContextReader, FeatureBlocks
 from neuclust.policies.auto.item_effects import ItemEffects
@@ -40,14 +52,9 @@ NEGLIGIBLE = 1e-6  # learners of a smaller weight are left out of an average
 
 
 @dataclass(frozen=True, slots=True)
-@checked(penalty=NON_NEGATIVE, optimistic_slots=NON_NEGATIVE, temperature=POSITIVE)
+@checked(penalty=NON_NEGATIVE, optimistic_slots=NON_NEGATIVE)
 class AutoConfig:
-    """The ensemble, what it reads, and how the learners' scores are combined:
-
-    leader  the scores of the learner with the largest weight
-    max     max_m [score_m − penalty · gap_m], gap_m the evidence it lacks to the largest
-    average Σ_m w_m score_m, w_m ∝ v_m^(1 / temperature) of the ensemble's weights v (Bayesian model averaging)
-
+    """The ensemble, whose weighted scores rank the arms (Bayesian model averaging), what it reads, and how it explores.
     `optimistic_slots` slots, if that leaves any, go to the arms of the largest max_m [min(1, score_m) − penalty · lost
     evidence_m], the evidence without priors. `marginal_gains` tests whether arms of one cluster have diminishing
     returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic slots. `rewards`
@@ -60,10 +67,8 @@ class AutoConfig:
     }  # fmt: skip
 
     ensemble: EnsembleConfig = field(default_factory=EnsembleConfig)
-    combine: Literal["leader", "max", "average"] = "average"
     optimistic_slots: int = 1
     penalty: float = 0.2
-    temperature: float = 1.0
     exploring: ExplorationConfig = field(default_factory=ExplorationConfig)
     blocks: BlocksConfig = field(default_factory=BlocksConfig)
     marginal_gains: MarginalGainsConfig = field(default_factory=MarginalGainsConfig)
@@ -129,6 +134,7 @@ class Auto:
         self.rewards = RewardRange.first(config.rewards)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
+        self.lead: Tensor | None = None  # z (d,) of the latest arm that paid although it was expected not to
         self._reader = ContextReader()
         self._earlier_failures = 0  # of ensembles before the last restart
         self._latest_read: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
@@ -141,11 +147,12 @@ class Auto:
         if cache is None:  # every context is 0: all arms are alike
             zeros = torch.zeros(k, dtype=torch.float64)
             return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
-        scores, means = with_items(cache, self.config, self.items, round.arm_ids)
+        scores, means = with_items(cache, self.items, round.arm_ids)
         rng = stream(self.seed, "auto exploring", round.key)
         slots = int((rng.random(k) < self.exploring).sum())
-        found = explored_arms(cache, rank, slots, self.config.exploring.rival, rng)
-        at_random = torch.tensor([position for position, _ in found], dtype=torch.int64)
+        drawn_at = drawn_arms(cache, slots, rng)
+        followed = self._followed(cache, rank, drawn_at) if slots < k - 1 else []
+        at_random = torch.tensor(drawn_at + followed, dtype=torch.int64)
         steps, penalty = self.gains.steps, self.config.penalty
         wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
         informative = cache.ensemble.plays.scale.informative
@@ -155,19 +162,26 @@ class Auto:
         chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([at_random, optimistic]), steps)
         order = self.slots.order(k)
         positions = torch.cat([chosen, optimistic, at_random])[order]
-        explored = torch.tensor([False] * (k - slots) + [uniformly for _, uniformly in found])[order]
+        explored = torch.isin(positions, torch.tensor(drawn_at, dtype=torch.int64))
         means, bonuses = (
             self.rewards.own(means[positions]),
             self.rewards.width * (scores - means)[positions].clamp(min=0),
         )
         return Slate(positions, means, bonuses, None if drawn else certain, explored=explored)
 
+    def _followed(self, cache: ScoreCache, rank: Tensor, taken: list[int]) -> list[int]:
+        """The arm nearest to one that paid although it was expected not to, if there was one."""
+        if self.lead is None or not self.config.exploring.follow or self.exploring == 0:
+            return []
+        arm = nearest_arm(cache, self.lead, rank)
+        return [] if arm in taken else [arm]
+
     def scores(self, round: Round) -> Tensor:
         """The combined score of every arm, (n,)."""
         cache = self._scored(readable(self, round))
         if cache is None:
             return torch.zeros(len(round.arm_ids), dtype=torch.float64)
-        return self.rewards.own(with_items(cache, self.config, self.items, round.arm_ids)[0])
+        return self.rewards.own(with_items(cache, self.items, round.arm_ids)[0])
 
     def _scored(self, round: Round) -> ScoreCache | None:
         """The learners' scores of the round's distinct contexts; None where every context is 0."""
@@ -215,7 +229,10 @@ class Auto:
         ids, slots = round.arm_ids[slate.positions[seen]], torch.nonzero(seen).flatten()
         exposures = self.slots.exposures(slots)
         explored = None if slate.explored is None else slate.explored[seen]
+        before = ensemble.mean_reward
         chances = ensemble.update(contexts, rewards, explored, exposures)
+        surprising = surprise(chances, rewards, before)
+        self.lead = None if surprising is None else contexts[surprising].clone()
         self.slots.observe(slots, self.items.shifted(ids, chances), rewards)
         self.items.observe(ids, chances * exposures, rewards)
         if ensemble.blocks.clusters is not None:
@@ -265,6 +282,8 @@ class Auto:
         state = {name: torch.tensor(number) for name, number in numbers.items()} | {"range": self.rewards.tensor}
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             state |= nested(name, part.state_dict())
+        if self.lead is not None:
+            state["lead"] = self.lead.clone()
         if self.ensemble is not None:
             state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
@@ -281,6 +300,8 @@ class Auto:
             self.rewards,
         )
         self.ensemble = self._latest_read = None
+        self.lead = take_rows(state, "lead", ()) if "lead" in state else None
+        expect(self.lead is None or len(self.lead) == self.dim, f"a lead of {self.dim} features", "others")
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             part.load_state_dict(under(name, state))
         settled = under("blocks", state)
@@ -292,24 +313,17 @@ class Auto:
             self.ensemble = ensemble
 
 
-def combined(cache: ScoreCache, config: AutoConfig) -> tuple[Tensor, Tensor]:
-    """Scores by the rule of `combine` and means, of distinct contexts: the leader's, or averaged as scores are."""
-    ensemble, names = cache.ensemble, list(cache.ensemble.learners)
-    scores, means = cache.of(ensemble.leader)
-    if config.combine == "leader":
-        return scores, means
-    if config.combine == "max":
-        every = torch.stack([cache.of(name)[0] for name in names])
-        return (every - config.penalty * ensemble.gaps.unsqueeze(1)).amax(0), means
-    weights = sound(torch.softmax(ensemble.log_weights / config.temperature, 0))
+def combined(cache: ScoreCache) -> tuple[Tensor, Tensor]:
+    """Σ_m v_m score_m and Σ_m v_m mean_m of distinct contexts, v the ensemble's weights; negligible ones left out."""
+    names, weights = list(cache.ensemble.learners), sound(torch.exp(cache.ensemble.log_weights))
     used = [m for m, weight in enumerate(weights.tolist()) if weight > NEGLIGIBLE]
     scores, means = (torch.stack(values) for values in zip(*(cache.of(names[m]) for m in used), strict=True))
     return weights[used] @ scores, weights[used] @ means
 
 
-def with_items(cache: ScoreCache, config: AutoConfig, items: ItemEffects, ids: Tensor) -> tuple[Tensor, Tensor]:
+def with_items(cache: ScoreCache, items: ItemEffects, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Combined scores and means of all arms with the effects of their items, of which every score gains: (n,), (n,)."""
-    scores, means = (values[cache.group] for values in combined(cache, config))
+    scores, means = (values[cache.group] for values in combined(cache))
     cache.gains = items.gains(ids, means)
     return scores + cache.gains, items.shifted(ids, means)
 

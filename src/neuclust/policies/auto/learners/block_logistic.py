@@ -21,7 +21,6 @@ from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.policies.auto.reward_range import Rescaling
 
 CONSTANT = 10.0  # prior variance of the constant: log-odds of rare clicks are far below 0
-INFORMED = 12.0  # n p̄(1 − p̄), from which on the data tell prior variances
 SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
 GROWTH = 1.1  # of the number of slates, between two times that all are linearised again
 FARTHEST = 30.0  # mean log-odds around which chances are read on another range
@@ -65,7 +64,7 @@ class BlockLogistic:
         t = plays.slates
         if plays.observations <= min(self.config.exact, plays.capacity) and grown(t):
             self._linearise_again(plays)
-        if plays.information >= INFORMED and due(t, self.config.tune_every):
+        if plays.informed and due(t, self.config.tune_every):
             bounds = self.config.least_variance, self.config.most_variance
             self.prior.step(self.belief.mean, self.belief.variances(), bounds)
             self.belief.reweight(self.prior.by_column, 1.0)

@@ -12,7 +12,6 @@ from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, check_r
 from neuclust.kernels.evidence import block_step
 from neuclust.models.bayes_linear import BayesLinear, rescale
 from neuclust.models.state import Shape, expect, nested, take, take_number, under
-from neuclust.policies.auto.basis import Basis, BlockColumns
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.policies.auto.reward_range import Rescaling
@@ -26,16 +25,15 @@ MOVED = 0.05  # logarithm of the unit
 
 
 @dataclass(frozen=True, slots=True)
-@checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE, informed=NON_NEGATIVE)
+@checked(noise=POSITIVE, every=AT_LEAST_ONE, steps=NON_NEGATIVE)
 class BlockRegressionConfig:
-    """Initial noise variance σ²; after every `every` slates `steps` evidence steps, clipped to the bounds, once there
-    are n p̄(1 − p̄) >= `informed`: variances found from a handful of clicks collapse. Noise is in units of p̄(1 − p̄), its
-    value for rewards of 0 and 1, variances in units of (p̄(1 − p̄))², which makes them those of log-odds."""
+    """Initial noise variance σ²; after every `every` slates `steps` evidence steps, clipped to the bounds. Noise is in
+    units of p̄(1 − p̄), its value for rewards of 0 and 1, variances in units of (p̄(1 − p̄))², which makes them those of
+    log-odds."""
 
     noise: float = 0.8
     every: int = 10
     steps: int = 2
-    informed: float = 12.0
     least_variance: float = 1.6e-3
     most_variance: float = 160.0
     least_noise: float = 0.08
@@ -129,32 +127,27 @@ def regression_shapes(size: int) -> Iterator[tuple[str, Shape]]:
 
 
 class BlockRegression:
-    """Score mᵀx + bonus·√(xᵀΛ⁻¹x), x the columns of `basis` in the blocks of `prior`."""
+    """Score mᵀx + bonus·√(xᵀΛ⁻¹x), x the feature blocks up to the one named `last`."""
 
-    def __init__(self, config: BlockRegressionConfig, prior: BlockPrior, basis: Basis, bonus: float) -> None:
-        self.config, self.prior, self.basis, self.bonus = config, prior, basis, bonus
-        self.belief = prior.belief(tracked=bonus == 0)
-
-    @classmethod
-    def leading(cls, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float) -> Self:
-        """On the feature blocks up to the one named `last`."""
-        prior = BlockPrior.leading(blocks, last, config.noise)
-        return cls(config, prior, BlockColumns(prior.size), bonus)
+    def __init__(self, config: BlockRegressionConfig, blocks: FeatureBlocks, last: str, bonus: float = 0.0) -> None:
+        self.config, self.bonus = config, bonus
+        self.prior = BlockPrior.leading(blocks, last, config.noise)
+        self.belief = self.prior.belief(tracked=bonus == 0)
 
     def means(self, features: Features) -> Tensor:
-        return self.basis.dot(features, self.belief.mean)
+        return features.dot(self.belief.mean)
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         if self.bonus == 0:
             means = self.means(features)
             return means, means
-        means, widths = self.basis.predicted(features, self.belief)
+        means, widths = features.predicted(self.belief)
         return means + self.bonus * widths, means
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.belief.observe(self.basis(played.features), played.rewards, played.exposures)
+        self.belief.observe(played.features.columns(self.prior.size), played.rewards, played.exposures)
         self.prior.follow(self.belief, plays.scale)
-        if plays.information >= self.config.informed and due(plays.slates, self.config.every):
+        if plays.informed and due(plays.slates, self.config.every):
             for _ in range(self.config.steps):
                 evidence_step(self.config, self.prior, self.belief, plays.scale)
 

@@ -1,17 +1,15 @@
 """The learners of an ensemble by name: each predicts rewards and scores arms from the same data."""
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Protocol
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.errors import ConfigError, RenamedWarning
+from neuclust.errors import ConfigError
 from neuclust.models.feature_net import net_shapes
 from neuclust.models.state import Shape, nested_shapes
-from neuclust.policies.auto.basis import FOURIER_VARIANCES, FREQUENCIES, LENGTH_SCALES, FourierFeatures
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression as blocked
 from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
@@ -46,15 +44,13 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-@checked(linear_bonus=NON_NEGATIVE, local_bonus=NON_NEGATIVE, fourier_bonus=NON_NEGATIVE)
+@checked(linear_bonus=NON_NEGATIVE, local_bonus=NON_NEGATIVE)
 class LearnersConfig:
     """Options of the learners. Each bonus is the number of standard deviations added to that learner's means; those
     without one are greedy, or have an option of their own."""
 
     linear_bonus: float = 1.0
     local_bonus: float = 2.0
-    fourier_bonus: float = 1.0
-    RENAMED: ClassVar[Mapping[str, str]] = {"waves_bonus": "fourier_bonus"}
     regression: blocked.BlockRegressionConfig = field(default_factory=blocked.BlockRegressionConfig)
     logistic: BlockLogisticConfig = field(default_factory=BlockLogisticConfig)
     net: NetLearnerConfig = field(default_factory=NetLearnerConfig)
@@ -64,7 +60,7 @@ class LearnersConfig:
 Maker = Callable[[LearnersConfig, FeatureBlocks, int, str], Learner]
 
 # the last feature block of learners that read feature blocks
-LAST_BLOCK = {"linear": "mask", "quadratic": "crosses", "logistic": "crosses", "additive": "squares"}
+LAST_BLOCK = {"linear": "mask", "logistic": "crosses", "additive": "squares"}
 
 
 def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
@@ -72,58 +68,32 @@ def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
     return LocalRegression(config.regression, blocks.clusters, config.local_bonus)
 
 
-def _fourier(config: LearnersConfig, basis: FourierFeatures) -> Learner:
-    prior = blocked.BlockPrior(basis.sizes, FOURIER_VARIANCES, config.regression.noise)
-    return BlockRegression(config.regression, prior, basis, config.fourier_bonus)
-
-
-def _blocks(name: str, config: LearnersConfig, blocks: FeatureBlocks, bonus: float = 0.0) -> Learner:
-    return BlockRegression.leading(config.regression, blocks, LAST_BLOCK[name], bonus)
-
-
 # name -> constructor from the options c, the feature blocks b, a seed s and a purpose p for its random numbers
 LEARNERS: dict[str, Maker] = {
-    "linear": lambda c, b, *_: _blocks("linear", c, b, c.linear_bonus),
+    "linear": lambda c, b, *_: BlockRegression(c.regression, b, LAST_BLOCK["linear"], c.linear_bonus),
     "local": lambda c, b, *_: _local(c, b),
-    "quadratic": lambda c, b, *_: _blocks("quadratic", c, b),
     "logistic": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["logistic"]),
     "additive": lambda c, b, *_: BlockLogistic(c.logistic, b, LAST_BLOCK["additive"]),
-    "fourier": lambda c, b, s, p: _fourier(c, FourierFeatures.of(b, s, p)),
     "index": lambda c, b, s, p: IndexRegression(c.index, c.regression, b, s, p),
-    "net": lambda c, b, s, p: NetLearner(c.net, b, s, p, 0),
-    "stiff-net": lambda c, b, s, p: NetLearner(replace(c.net, decay=c.net.strong_decay), b, s, p, 1),
+    "net": lambda c, b, s, p: NetLearner(c.net, b, s, p),
 }
-
-EARLIER_NAMES = {"fourier": "waves"}
-
-
-def label(name: str) -> str:
-    """What a learner is called in random streams, whose labels fix every number, and in the tensors of saves."""
-    return EARLIER_NAMES.get(name, name)
 
 
 def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
     """What a state of the learner of this name holds at least."""
-    if name in ("net", "stiff-net"):
+    if name == "net":
         yield from nested_shapes("net", net_shapes(config.net.net, blocks.input_size))
         yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
     elif name == "index":
         yield from index_shapes(config.index, blocks)
-    elif name == "fourier":
-        yield from blocked.regression_shapes(blocks.input_size + FREQUENCIES * len(LENGTH_SCALES))
     elif name in LAST_BLOCK:
         size = sum(blocks.sizes(LAST_BLOCK[name]).values())
         yield from blocked.regression_shapes(size)
 
 
 def checked_names(text: str) -> str:
-    """`linear,net` under present names; unknown names, equal ones and none at all are refused."""
+    """`linear,net`; unknown names, equal ones and none at all are refused."""
     names = [word.strip() for word in text.split(",")]
-    for new, old in EARLIER_NAMES.items():
-        if old in names:
-            message = f"the learner {old} is now called {new}; the earlier name is accepted until 0.3"
-            warnings.warn(message, RenamedWarning, stacklevel=4)
-            names[names.index(old)] = new
     if not set(names) <= set(LEARNERS) or len(set(names)) < len(names):
         raise ConfigError(f"learners: expected some of {', '.join(LEARNERS)}, each at most once, got {text!r}")
     return ",".join(names)

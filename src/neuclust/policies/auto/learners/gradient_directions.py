@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from neuclust.policies.auto.basis import quadratic_columns, scaled_inputs
+from neuclust.policies.auto.features import quadratic_columns, scaled_inputs
 from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegressionConfig, evidence_step
 from neuclust.policies.auto.plays import Held, RewardScale
 

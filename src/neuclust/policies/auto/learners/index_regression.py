@@ -32,8 +32,7 @@ from neuclust.models.state import (
     take_numbers,
     under,
 )
-from neuclust.policies.auto.basis import scaled_inputs
-from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.policies.auto.features import FeatureBlocks, Features, scaled_inputs
 from neuclust.policies.auto.learners import block_regression
 from neuclust.policies.auto.learners.block_regression import BlockPrior, BlockRegressionConfig
 from neuclust.policies.auto.learners.gradient_directions import Observed, gradient_directions, quadratic_weights
@@ -71,7 +70,7 @@ class IndexConfig:
     reach: float = 0.5
     steps: int = 10
     rate: float = 0.1
-    growth: float = 1.1
+    growth: float = 1.25
     first: int = 10
 
 
@@ -123,7 +122,8 @@ class IndexModel:
         angles = self._angles(data.x)
         columns = self._columns(data.x, angles)
         self.belief.rebuild(columns, data.sums, data.counts, data.energy)
-        block_regression.evidence_step(self.regression, self.prior, self.belief, data.scale)
+        if data.scale.informed(float(data.counts.sum())):
+            block_regression.evidence_step(self.regression, self.prior, self.belief, data.scale)
         gradient = self._evidence_gradient(data, angles, columns) - self.directions / self.config.reach**2
         self.directions = self.directions + adam.step(gradient)
 

@@ -16,7 +16,6 @@ from neuclust.policies.auto.plays import Played, Plays, RewardScale
 from neuclust.policies.auto.reward_range import Rescaling
 
 VARIANCES = (1.6, 0.8)  # prior variances of a cluster's own level and of its slope, in log-odds; count like one weight
-TUNED_FROM = 50  # rewards, before which variances and noise stay as they are
 OFTEN_UNTIL = 20  # slates after each of which the level is re-estimated
 
 
@@ -91,7 +90,7 @@ class LocalRegression:
         if plays.slates % self.config.every == 0 or plays.slates < OFTEN_UNTIL:
             for _ in range(self.config.steps):
                 self._set_level()
-                if self._count >= TUNED_FROM:
+                if plays.informed:
                     self._set_variances()
 
     def rescale(self, change: Rescaling, scale: RewardScale) -> None:

@@ -19,13 +19,12 @@ from neuclust.randomness import stream
 
 
 @dataclass(frozen=True, slots=True)
-@checked(spread=NON_NEGATIVE, strong_decay=NON_NEGATIVE)
+@checked(spread=NON_NEGATIVE)
 class NetLearnerConfig:
-    """One net and its posterior; `decay` is that of the learner `net`, `strong_decay` of `stiff-net`."""
+    """The net, its training, and the posterior of its output weights."""
 
     width: int = 32
-    decay: float = 5e-4
-    strong_decay: float = 2.5e-3
+    decay: float = 2.5e-3
     steps: int = 200
     rate: float = 3e-3
     spread: float = 1.0
@@ -47,9 +46,8 @@ class NetLearner:
 
     saved = ("net", "posterior")
 
-    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str, shift: int) -> None:
+    def __init__(self, config: NetLearnerConfig, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
         self.config, self.spread, self.seed, self.purpose = config, config.spread, seed, purpose
-        self.shift = shift  # slates by which training comes earlier, so that two nets do not train in one update
         self.regression = NetRegression(FeatureNet(config.net, blocks.input_size, seed, purpose), config.posterior)
         self.net, self.posterior = self.regression.net, self.regression.posterior
         self._apply_prior(RewardScale())
@@ -75,7 +73,7 @@ class NetLearner:
     def learn(self, played: Played, plays: Plays) -> None:
         self._apply_prior(plays.scale)
         features, belief = self.regression.features, self.posterior
-        if not self.net.due(plays.slates + self.shift):
+        if not self.net.due(plays.slates):
             belief.observe(features(played.features.inputs), played.rewards, played.exposures)
             return
         held = plays.held()
