@@ -119,6 +119,10 @@ class BayesLinear:
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self._solved = self._covariance = None
 
+    def track(self, tracked: bool) -> None:
+        """Follow Λ⁻¹ itself from now on, or no longer."""
+        self.tracked, self._covariance = tracked, None
+
     def _accept(self, data: SufficientStatistics) -> None:
         if not bool((torch.diagonal(data.gram) < LARGE).all()):
             definite_cholesky(data.precision(self.prior, self.noise_variance))  # refused before anything changes

@@ -26,13 +26,13 @@ from neuclust.policies.auto.ensemble import (
     EnsembleConfig,
     refit_on_recent,
 )
-from neuclust.policies.auto.exploration import LEAST_LIFT, SETTLING, SURPRISING, ExplorationConfig, surprise
+from neuclust.policies.auto.exploration import LEAST_LIFT, ExplorationConfig
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, Features
 from neuclust.policies.auto.learners.catalogue import Learner
-from neuclust.policies.auto.marginal_gains import MarginalGains
 from neuclust.policies.auto.policy import Auto, AutoConfig
 from neuclust.randomness import stream
 from neuclust.registry import build_policy, load_policy
+from neuclust.slates.propensities import Exploration, probability
 
 DIM, K = 6, 3
 GREEDY = ExplorationConfig(most=0.0)
@@ -112,9 +112,8 @@ def log_odds(chance: float) -> float:
 
 
 def test_the_chance_to_explore_follows_information_rewards_lift_and_time() -> None:
-    """ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)), lift in log-odds and at least `LEAST_LIFT`; or
-    the least share, which grows with time."""
-    config, seen = ExplorationConfig(most=0.6, least=0.0, budget=0.7, power=2.0), watched((40.0, 100), (10.0, 100), 99)
+    """ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)), lift in log-odds and at least `LEAST_LIFT`."""
+    config, seen = ExplorationConfig(most=0.6, budget=0.7, power=2.0), watched((40.0, 100), (10.0, 100), 99)
     level = 50.5 / 201
     count = PSEUDO_COUNT / (level * (1 - level))
     by_score, at_random = (1 / (1 + math.exp(-log_odds(level) - start)) for start in (BY_SCORE, AT_RANDOM))
@@ -126,8 +125,6 @@ def test_the_chance_to_explore_follows_information_rewards_lift_and_time() -> No
     assert config.chance(seen) == pytest.approx(expected)
     assert replace(config, budget=1.4).chance(seen) == pytest.approx(2 * expected)
     assert replace(config, most=expected / 3).chance(seen) == pytest.approx(expected / 3)
-    persistent = replace(config, least=0.5)
-    assert persistent.chance(seen) == pytest.approx(0.5 * 4 * level * (1 - level) * 100 / (100 + SETTLING))
     no_better = watched((10.0, 100), (40.0, 100), 99)  # arms drawn uniformly pay more
     assert no_better.lift < 0
     gain = 0.7 * 4 * level * (1 - level) * (1 - no_better.mean_reward) ** 2
@@ -178,7 +175,7 @@ def test_few_slots_explore_where_rewards_are_rare(late: int) -> None:
 def test_slots_left_to_chance_take_any_arm() -> None:
     """Every slot explores: all arms are taken alike."""
     environment = small_environment()
-    policy = built(exploring=ExplorationConfig(most=1.0, budget=1e9, power=0.0))
+    policy = built(exploring=ExplorationConfig(most=1.0, budget=1e9, power=0.0, rival=0.0))
     play(policy, environment, range(1, 8))
     assert policy.exploring == 1.0
     round, taken = environment.round(8), torch.zeros(48)
@@ -190,7 +187,7 @@ def test_slots_left_to_chance_take_any_arm() -> None:
 
 def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
     environment = small_environment()
-    policy = built(optimistic_slots=0, exploring=ExplorationConfig(most=0.3, budget=1e9, power=0.0))
+    policy = built(optimistic_slots=0, exploring=ExplorationConfig(most=0.3, budget=1e9, power=0.0, rival=0.0))
     greedy = built(optimistic_slots=0)
     for one in (policy, greedy):
         for t in range(1, 6):
@@ -203,75 +200,32 @@ def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
     assert others / (400 * K) == pytest.approx(0.3 * 45 / 48, abs=0.05)
 
 
+def follows_base(slate: Slate, base: list[int]) -> None:
+    """Slots that do not explore have the first arm of the base slate that is left."""
+    assert slate.explored is not None
+    left = list(base)
+    for arm, by_chance in zip(slate.positions.tolist(), slate.explored.tolist(), strict=True):
+        assert by_chance or arm == left[0]
+        left = [other for other in left if other != arm]
+
+
 def test_slots_drawn_uniformly_are_marked_blind_and_only_those() -> None:
-    """The others are the best of the arms that chance left, best first."""
+    """Where chance has them, first or last: slots are looked at differently, and the blind mean is of all of them."""
     environment = small_environment()
-    by_chance = ExplorationConfig(most=0.5, budget=1e9, power=0.0, follow=False)
-    policy, greedy = (built(optimistic_slots=0, exploring=one) for one in (by_chance, GREEDY))
+    by_chance = ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0)
+    policy, greedy = (built(optimistic_slots=0, slots=False, exploring=one) for one in (by_chance, GREEDY))
     play(greedy, environment, range(1, 8))
     policy.load_state_dict(snapshot(greedy))
-    assert greedy.ensemble is not None
-    features = greedy.ensemble.blocks.read(environment.round(8).contexts)
-    blindly = 0
+    blindly = torch.zeros(K)
     for t in range(100, 300):
         round = replace(environment.round(8), t=t)
-        slate, ranked = policy.select(round), policy.ensemble
-        assert ranked is not None
+        slate, base = policy.select(round), greedy.select(round)
+        follows_base(slate, base.positions.tolist())
         assert slate.explored is not None
-        assert (slate.explored.dtype, slate.explored.shape) == (torch.bool, (K,))
-        scores = torch.exp(ranked.log_weights) @ torch.stack(
-            [learner.scores(features, t)[0] for learner in ranked.learners.values()]
-        )
-        taken = slate.positions[slate.explored]
-        assert len(set(slate.positions.tolist())) == K
-        scores[taken] = -torch.inf
-        expected = top(scores, round.arm_ids, K)[: K - len(taken)]
-        assert slate.positions[~slate.explored].tolist() == expected.tolist()
-        blindly += len(taken)
-        marks = greedy.select(round).explored
-        assert marks is not None
-        assert not bool(marks.any())
-    assert blindly / (200 * K) == pytest.approx(0.5, abs=0.07)
-
-
-def test_an_arm_surprises_that_was_expected_to_pay_less_and_pays() -> None:
-    """The last one of them; not one expected to pay, nor one that pays no more than the mean."""
-    low = 1 / (1 + math.exp(SURPRISING + 0.1 - log_odds(0.6)))
-    high = 1 / (1 + math.exp(SURPRISING - 0.1 - log_odds(0.6)))
-    chances, ones = torch.tensor([low, low, high], dtype=torch.float64), torch.ones(3, dtype=torch.float64)
-    assert surprise(chances, ones, 0.6) == 1
-    assert surprise(chances, torch.tensor([1.0, 0.5, 1.0]).double(), 0.6) == 0
-    assert surprise(chances[2:], ones[2:], 0.6) is None
-
-
-@pytest.mark.parametrize("follow", [False, True])
-def test_a_slot_follows_an_arm_that_paid_unexpectedly_until_one_does_not(follow: bool) -> None:
-    """Rewards rise with the first column, and pay at the other end too, where nobody looks: one arm drawn there is
-    followed by the nearest of every next round."""
-    exploring = ExplorationConfig(most=1e-9, follow=follow)  # never by chance
-    policy = built(ensemble=EnsembleConfig(learners="linear"), exploring=exploring, optimistic_slots=0)
-    rng = stream(5, "test ends")
-    for t in range(1, 60):
-        round = random_round(t, 60, DIM, K)
-        slate = policy.select(round)
-        paid = (torch.from_numpy(rng.random(K)) < round.profiles[slate.positions, 0]).double()
-        policy.update(round, slate, Feedback(paid, torch.tensor(math.nan, dtype=torch.float64)))
-    assert policy.lead is None
-    round = random_round(60, 60, DIM, K)
-    worst = int(round.profiles[:, 0].argmin())
-    first, second = policy.select(round).positions[:2].tolist()
-    policy.update(round, slate_of(first, second, worst), feedback([1.0, 1.0, 1.0], 1.0))
-    assert policy.lead is not None
-    assert torch.equal(policy.lead, round.profiles[worst])
-    again = built(ensemble=EnsembleConfig(learners="linear"), exploring=exploring, optimistic_slots=0)
-    again.load_state_dict(policy.state_dict())
-    then = random_round(61, 60, DIM, K)
-    slate = again.select(then)
-    nearest = int((then.profiles - policy.lead).square().sum(1).argmin())
-    assert slate.positions.tolist() == policy.select(then).positions.tolist()
-    assert (nearest in slate.positions.tolist()) is follow
-    policy.update(then, slate, feedback([1.0, 1.0, 0.0], 1.0))
-    assert policy.lead is None
+        blindly += slate.explored
+        assert base.explored is not None
+        assert not bool(base.explored.any())
+    assert (blindly / 200).tolist() == pytest.approx([0.5] * K, abs=0.12)
 
 
 def test_equal_contexts_are_chosen_together_and_units_do_not_matter() -> None:
@@ -364,17 +318,21 @@ def test_some_slots_go_to_the_largest_optimistic_scores(slate_size: int, slots: 
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_slots_are_optimistic_only_if_exploration_leaves_one_to_the_average(slots: int) -> None:
-    policy = opinionated(optimistic_slots=slots, exploring=ExplorationConfig(most=0.5, budget=1e9, power=0.0))
+def test_slots_that_explore_are_drawn_around_the_slate_with_optimistic_slots(slots: int) -> None:
+    """Every slot has the first arm of the base slate that is left, or any arm; propensities are those of the core."""
+    by_chance = ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0)
+    policy = opinionated(optimistic_slots=slots, exploring=by_chance)
     explored = set()
     for t in range(1, 101):
         round = scored_round(t, 5, arms=8)  # so few that exploration often takes the best
         slate = policy.select(round)
+        base = optimistic_slate(round.contexts.tolist(), 5, slots, [])
+        follows_base(slate, base)
+        chances = probability(slate.positions, torch.tensor(base), torch.tensor([]), round, Exploration(0.5, 1, 1.0))
+        assert slate.propensities is not None
+        torch.testing.assert_close(slate.propensities, chances)
         assert slate.explored is not None
-        taken = slate.positions[slate.explored].tolist()
-        expected = optimistic_slate(round.contexts.tolist(), 5, slots, taken)
-        assert slate.positions.tolist() == expected + taken
-        explored.add(len(taken))
+        explored.add(int(slate.explored.sum()))
     assert explored >= {1, 2, 3, 4}
 
 
@@ -391,7 +349,7 @@ def test_slots_are_optimistic_as_often_as_a_reward_tells(level: float) -> None:
     assert differed > 0
 
 
-def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains() -> None:
     """Arms in two clusters, of which a second one in the same cluster adds half as much."""
     policies = opinionated(optimistic_slots=1), opinionated(optimistic_slots=0)
     for one in policies:
@@ -401,7 +359,8 @@ def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains(monkeypatch:
     rounds = [scored_round(t, 5) for t in range(1, 21)]
     before, plain = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
     assert sum(mine != other for mine, other in zip(before, plain, strict=True)) > 10
-    monkeypatch.setattr(MarginalGains, "steps", 0.5 ** torch.arange(5, dtype=torch.float64))
+    for one in policies:
+        one.gains.steps = 0.5 ** torch.arange(5, dtype=torch.float64)
     spread, expected = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
     assert spread == expected
     assert spread != plain  # by marginal gains indeed
@@ -658,7 +617,7 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
         AutoConfig(**change)
 
 
-@pytest.mark.parametrize("change", [{"most": 1.5}, {"least": -0.1}, {"budget": -1.0}, {"power": math.nan}])
+@pytest.mark.parametrize("change", [{"most": 1.5}, {"rival": -0.1}, {"budget": -1.0}, {"power": math.nan}])
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ExplorationConfig(**change)

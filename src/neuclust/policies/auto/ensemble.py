@@ -85,7 +85,8 @@ class Ensemble:
     @property
     def lift(self) -> float:
         """Log-odds of r̄ less those of the mean reward of arms drawn uniformly at random."""
-        return float(logit(self.mean_reward) - logit(self._mean(self._uniform, AT_RANDOM)))
+        above = self.plays.above_zero
+        return float(logit(above(self.mean_reward)) - logit(above(self._mean(self._uniform, AT_RANDOM))))
 
     @property
     def mean_reward(self) -> float:
@@ -93,7 +94,8 @@ class Ensemble:
         return self._mean(self._chosen, BY_SCORE)
 
     def _mean(self, seen: tuple[float, float], start: float) -> float:
-        prior, expected = PSEUDO_COUNT / self.plays.scale.unit, expit(logit(self.plays.scale.level) + start)
+        scale, zero = self.plays.scale, self.plays.zero
+        prior, expected = PSEUDO_COUNT / scale.unit, zero + (1 - zero) * expit(logit(scale.level) + start)
         return float((seen[0] + prior * expected) / (seen[1] + prior))
 
     def recent_log_likelihood(self, slates: int) -> float:
@@ -190,6 +192,7 @@ def rescale(ensemble: Ensemble, change: Rescaling) -> None:
 def refit_on_recent(ensemble: Ensemble, slates: int, seed: int, generation: int) -> Ensemble:
     """A new ensemble fitted on the latest slates alone; none of their arms counts as drawn uniformly."""
     fresh = Ensemble(ensemble.config, ensemble.blocks, ensemble.plays.slate_size, seed, generation)
+    fresh.plays.zero = ensemble.plays.zero
     for contexts, rewards, exposures in ensemble.plays.latest(slates):
         fresh.update(contexts, rewards, exposures=exposures)
     return fresh

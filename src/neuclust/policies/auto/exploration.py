@@ -6,7 +6,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from scipy.special import logit
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
@@ -16,36 +15,28 @@ from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
 LEAST_LIFT = 0.1
-SETTLING = 1_000  # slates after which half of the least share explores: who has run for long will run for long
-SURPRISING = 1.0  # log-odds by which an arm was expected to pay less than those chosen by score
 
 
 @dataclass(frozen=True, slots=True)
-@checked(most=(0, 1), least=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE)
+@checked(most=(0, 1), rival=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE)
 class ExplorationConfig:
-    """A slot takes any arm, drawn uniformly, with probability
-
-    ε = min(most, max(budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift), least · 4p̄(1 − p̄) · t / (t + 1000))).
-
-    4p̄(1 − p̄) is what a reward tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be
-    gained, lift the log-odds of r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates
-    since the start or a change. Where the learners agree on half of the truth, only such arms can tell: the second term
-    is small and stays. With `follow`, a slot of the next slate goes to the arm nearest to one that paid although it was
-    expected not to, for as long as these pay."""
+    """A slot explores with probability ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)); a share `rival`
+    of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
+    tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
+    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
 
     most: float = 0.8
-    least: float = 0.003
-    budget: float = 8.0
+    budget: float = 12.0
     power: float = 4.0
-    follow: bool = True
+    rival: float = 0.5
 
     def chance(self, ensemble: Ensemble) -> float:
         """ε of the next slate."""
-        t, informative = ensemble.plays.slates + 1, ensemble.plays.scale.informative
-        early = self.budget * (1 - ensemble.mean_reward) ** self.power / (t * max(ensemble.lift, LEAST_LIFT))
-        return float(min(self.most, informative * max(early, self.least * t / (t + SETTLING))))
+        plays, gained = ensemble.plays, ensemble.plays.above_zero(ensemble.mean_reward)
+        gain = self.budget * plays.scale.informative * (1 - gained) ** self.power
+        return float(min(self.most, gain / ((plays.slates + 1) * max(ensemble.lift, LEAST_LIFT))))
 
 
 @dataclass(slots=True)
@@ -70,23 +61,15 @@ class ScoreCache:
         return self.of(name)[0][self.group] + self.gains
 
 
-def drawn_arms(cache: ScoreCache, slots: int, rng: np.random.Generator) -> list[int]:
-    """Distinct positions for `slots` slots, drawn uniformly."""
-    return [int(position) for position in rng.choice(len(cache.group), slots, replace=False)]
-
-
-def surprise(chances: Tensor, rewards: Tensor, mean_reward: float) -> int | None:
-    """The last arm that was expected to pay much less than arms chosen by score do, and paid more: chances predicted
-    before the rewards were seen, and rewards (k,)."""
-    low = torch.logit(chances.clamp(1e-9, 1 - 1e-9)) < logit(mean_reward) - SURPRISING
-    found = torch.nonzero(low & (rewards > mean_reward)).flatten().tolist()
-    return found[-1] if found else None
-
-
-def nearest_arm(cache: ScoreCache, context: Tensor, rank: Tensor) -> int:
-    """The arm whose context is nearest to a played one, z (d,)."""
-    gaps = (cache.features.x - cache.ensemble.blocks.scaled(context.unsqueeze(0))).square().sum(1)
-    return int(top(-gaps[cache.group], rank, 1)[0])
+def rival_arms(cache: ScoreCache, rank: Tensor, slots: int, rng: np.random.Generator) -> list[int]:
+    """Distinct positions for `slots` slots: the best arms of learners drawn at random."""
+    found: list[int] = []
+    names = list(cache.ensemble.learners)
+    for _ in range(slots):
+        scores = cache.arm_scores(names[int(rng.integers(len(names)))])
+        scores[found] = -torch.inf
+        found.append(int(top(scores, rank, 1)[0]))
+    return found
 
 
 class Ranking(NamedTuple):

@@ -84,23 +84,28 @@ class ItemEffects:
         rate = (rewards + 0.5) / (number + 1)
         return np.asarray(chances.numpy().clip(RAREST * rate, 1 - RAREST * (1 - rate)))
 
+    def _known(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The place of every item in the table, or where it would be, and whether it is there: (n,), (n,)."""
+        places = np.searchsorted(self._ids, items)
+        there = places < len(self._ids)
+        there[there] = self._ids[places[there]] == items[there]
+        return places, there
+
     def _of(self, items: NDArray[np.int64]) -> Floats:
         """Sums of items (n,) as they count now, (3, n)."""
-        sums = np.zeros((3, len(items)))
-        if len(self._ids):
-            place = np.searchsorted(self._ids, items).clip(max=len(self._ids) - 1)
-            known = self._ids[place] == items
-            sums[:, known] = self._sums[:, place[known]] / self._slates
+        sums, (places, there) = np.zeros((3, len(items))), self._known(items)
+        sums[:, there] = self._sums[:, places[there]] / max(1, self._slates)
         return sums
 
     def _add(self, items: NDArray[np.int64], sums: Floats) -> None:
-        new = np.setdiff1d(items, self._ids)
+        new = np.unique(items[~self._known(items)[1]])
         if len(self._ids) + len(new) > MOST:
             kept = np.sort(np.argsort(-self._sums[2], kind="stable")[:KEPT])
             self._ids, self._sums = self._ids[kept], self._sums[:, kept]
-            new = np.setdiff1d(items, self._ids)
-        places = np.searchsorted(self._ids, new)
-        self._ids, self._sums = np.insert(self._ids, places, new), np.insert(self._sums, places, 0.0, axis=1)
+            new = np.unique(items[~self._known(items)[1]])
+        if len(new):
+            places = np.searchsorted(self._ids, new)
+            self._ids, self._sums = np.insert(self._ids, places, new), np.insert(self._sums, places, 0.0, axis=1)
         self._sums[:, np.searchsorted(self._ids, items)] += sums
 
     def state_dict(self) -> dict[str, Tensor]:

@@ -31,6 +31,7 @@ from neuclust.models.state import expect, take
 Floats = NDArray[np.float64]
 
 TIE = 1e-12  # gains this close are equal
+ESTIMATED = 20  # steps are estimated again whenever the number of slates has grown by one part in so many
 NEGLIGIBLE = 1e-10  # of the largest: a direction never seen, a weight that is not used
 
 
@@ -105,8 +106,9 @@ class MarginalGains:
         self._moments = torch.zeros(2, slate_size, dtype=torch.float64)
         # of the slates with c rewarded arms: how many, ΣR and ΣR²
         self._cells = torch.zeros(3, slate_size + 1, dtype=torch.float64)
-        self._steps: Tensor | None = None
-        self._fresh = True  # the steps are those of all data
+        self.steps: Tensor | None = None
+        """What the 1st, 2nd, … rewarded arm of a group adds, (K,), non-increasing from 1; None: play the top K.
+        Steps without data equal the last one with data, their upper bound, and so are tried (optimism)."""
 
     def observe(self, labels: Tensor, arm_rewards: Tensor, slate_reward: float) -> None:
         """A slate's labels and rewards (K,); a slate with anything unobserved (NaN) or fewer arms is skipped."""
@@ -120,15 +122,9 @@ class MarginalGains:
         self._moments += features * slate_reward
         powers = torch.tensor([1.0, slate_reward, slate_reward**2], dtype=torch.float64)
         self._cells[:, round(float(rewards.sum()))] += powers
-        self._fresh = False
-
-    @property
-    def steps(self) -> Tensor | None:
-        """What the 1st, 2nd, … rewarded arm of a group adds, (K,), non-increasing from 1; None: play the top K.
-        Steps without data equal the last one with data, their upper bound, and so are tried (optimism)."""
-        if not self._fresh:
-            self._steps, self._fresh = self._estimate(), True
-        return None if self._steps is None else self._steps.clone()
+        slates = int(self._cells[0].sum())
+        if slates % max(1, slates // ESTIMATED) == 0:
+            self.steps = self._estimate()
 
     def _estimate(self) -> Tensor | None:
         if not bool(torch.isfinite(self._cells).all()):
@@ -157,13 +153,15 @@ class MarginalGains:
         return Fit(max(float((squares - total**2 / number).sum()), 0.0), len(number))
 
     def state_dict(self) -> dict[str, Tensor]:
-        return {"gram": self._gram.clone(), "moments": self._moments.clone(), "cells": self._cells.clone()}
+        state = {"gram": self._gram.clone(), "moments": self._moments.clone(), "cells": self._cells.clone()}
+        return state if self.steps is None else state | {"steps": self.steps.clone()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         gram, moments = take(state, "gram", self._gram), take(state, "moments", self._moments)
         cells = take(state, "cells", self._cells)
         expect(bool((cells[0] >= 0).all()), "cells with numbers of slates of at least 0", "less")
-        self._gram, self._moments, self._cells, self._fresh = gram, moments, cells, False
+        self.steps = take(state, "steps", self._moments[0]) if "steps" in state else None
+        self._gram, self._moments, self._cells = gram, moments, cells
 
 
 def assemble_groups(means: Tensor, labels: Tensor, steps: Tensor, rank: Tensor, k: int) -> Tensor:

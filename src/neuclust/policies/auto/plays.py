@@ -14,6 +14,7 @@ from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
 INFORMED = 12.0  # clicks, where they are rare
+RAREST = 1e-6
 MOST_CONTEXTS = 10_000
 MOST_NUMBERS = 1_000_000  # contexts times features: with many features fewer contexts are held
 
@@ -69,6 +70,7 @@ class Plays:
     def __init__(self, blocks: FeatureBlocks, slate_size: int, latest: int = 120, seed: int = 0) -> None:
         self.blocks, self.slate_size, self.seed = blocks, slate_size, seed
         self.capacity = max(slate_size, min(MOST_CONTEXTS, MOST_NUMBERS // blocks.dim))
+        self.zero = 0.0  # y of the reward 0, which levels are measured from
         self.slates, self.observations = 0, 0
         self._paid, self._exposed = 0.0, 0.0  # Σr and Σa of all observations
         self.contexts = GrowingTable(blocks.dim)  # z
@@ -79,7 +81,11 @@ class Plays:
     @property
     def scale(self) -> RewardScale:
         """Of all rewards, from a prior of one arm that paid ½."""
-        return RewardScale((self._paid + 0.5) / (self._exposed + 1.0))
+        return RewardScale(self.above_zero((self._paid + 0.5) / (self._exposed + 1.0)))
+
+    def above_zero(self, mean: float) -> float:
+        """A mean of y as a share of what there is above the reward 0, at least `RAREST`."""
+        return max((mean - self.zero) / (1 - self.zero), RAREST)
 
     @property
     def informed(self) -> bool:

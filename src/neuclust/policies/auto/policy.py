@@ -19,7 +19,6 @@ from neuclust.models.state import (
     nested,
     take_count,
     take_numbers,
-    take_rows,
     take_whole,
     under,
 )
@@ -32,10 +31,8 @@ from neuclust.policies.auto.exploration import (
     Ranking,
     ScoreCache,
     best_of_the_rest,
-    drawn_arms,
-    nearest_arm,
     optimistic_slots,
-    surprise,
+    rival_arms,
 )
 from neuclust.policies.auto.features import BlocksConfig, ContextReader, FeatureBlocks
 from neuclust.policies.auto.item_effects import ItemEffects
@@ -45,6 +42,7 @@ from neuclust.policies.auto.reward_range import RewardRange, RewardRangeConfig
 from neuclust.policies.auto.slot_effects import SlotEffects
 from neuclust.policies.wiring import check_update, readable
 from neuclust.randomness import stream
+from neuclust.slates.propensities import Exploration, sample
 from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import ones, tie_rank
 
@@ -134,7 +132,6 @@ class Auto:
         self.rewards = RewardRange.first(config.rewards)
         self.watch = LearningWatch("the learners")
         self.restarts = 0
-        self.lead: Tensor | None = None  # z (d,) of the latest arm that paid although it was expected not to
         self._reader = ContextReader()
         self._earlier_failures = 0  # of ensembles before the last restart
         self._latest_read: tuple[Round, FeatureBlocks | None] | None = None  # the latest round read before any update
@@ -148,33 +145,23 @@ class Auto:
             zeros = torch.zeros(k, dtype=torch.float64)
             return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
         scores, means = with_items(cache, self.items, round.arm_ids)
-        rng = stream(self.seed, "auto exploring", round.key)
-        slots = int((rng.random(k) < self.exploring).sum())
-        drawn_at = drawn_arms(cache, slots, rng)
-        followed = self._followed(cache, rank, drawn_at) if slots < k - 1 else []
-        at_random = torch.tensor(drawn_at + followed, dtype=torch.int64)
+        rng, epsilon = stream(self.seed, "auto exploring", round.key), self.exploring
+        rivals = rival_arms(cache, rank, int((rng.random(k) < epsilon * self.config.exploring.rival).sum()), rng)
+        tried = torch.tensor(rivals, dtype=torch.int64)
         steps, penalty = self.gains.steps, self.config.penalty
         wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
         informative = cache.ensemble.plays.scale.informative
-        drawn = self.exploring > 0 or cache.ensemble.draws or (wanted > 0 and informative < 1)
+        drawn = cache.ensemble.draws or (wanted > 0 and informative < 1)
         wanted = wanted if rng.random() < informative else 0
-        optimistic = optimistic_slots(cache, Ranking(scores, rank, k), at_random, wanted, penalty)
-        chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([at_random, optimistic]), steps)
-        order = self.slots.order(k)
-        positions = torch.cat([chosen, optimistic, at_random])[order]
-        explored = torch.isin(positions, torch.tensor(drawn_at, dtype=torch.int64))
-        means, bonuses = (
-            self.rewards.own(means[positions]),
-            self.rewards.width * (scores - means)[positions].clamp(min=0),
-        )
-        return Slate(positions, means, bonuses, None if drawn else certain, explored=explored)
-
-    def _followed(self, cache: ScoreCache, rank: Tensor, taken: list[int]) -> list[int]:
-        """The arm nearest to one that paid although it was expected not to, if there was one."""
-        if self.lead is None or not self.config.exploring.follow or self.exploring == 0:
-            return []
-        arm = nearest_arm(cache, self.lead, rank)
-        return [] if arm in taken else [arm]
+        optimistic = optimistic_slots(cache, Ranking(scores, rank, k), tried, wanted, penalty)
+        chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([tried, optimistic]), steps)
+        base = torch.cat([chosen, tried, optimistic])[self.slots.order(k)]
+        explored, propensities = torch.zeros(k, dtype=torch.bool), None if drawn else certain
+        if epsilon > 0:  # given the base slate, as propensities of `Exploring` are
+            share = Exploration(epsilon * (1 - self.config.exploring.rival), anywhere=1.0)
+            base, propensities, explored = sample(base, base[:0], round, share, rng)
+        bonuses = self.rewards.width * (scores - means)[base].clamp(min=0)
+        return Slate(base, self.rewards.own(means[base]), bonuses, propensities, explored=explored)
 
     def scores(self, round: Round) -> Tensor:
         """The combined score of every arm, (n,)."""
@@ -200,7 +187,9 @@ class Auto:
         return None if latest[1] is None else self._fresh(latest[1])
 
     def _fresh(self, blocks: FeatureBlocks) -> Ensemble:
-        return Ensemble(self.config.ensemble, blocks, self.slate_size, self.seed, self.restarts)
+        ensemble = Ensemble(self.config.ensemble, blocks, self.slate_size, self.seed, self.restarts)
+        ensemble.plays.zero = self.rewards.zero
+        return ensemble
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
@@ -229,10 +218,7 @@ class Auto:
         ids, slots = round.arm_ids[slate.positions[seen]], torch.nonzero(seen).flatten()
         exposures = self.slots.exposures(slots)
         explored = None if slate.explored is None else slate.explored[seen]
-        before = ensemble.mean_reward
         chances = ensemble.update(contexts, rewards, explored, exposures)
-        surprising = surprise(chances, rewards, before)
-        self.lead = None if surprising is None else contexts[surprising].clone()
         self.slots.observe(slots, self.items.shifted(ids, chances), rewards)
         self.items.observe(ids, chances * exposures, rewards)
         if ensemble.blocks.clusters is not None:
@@ -282,8 +268,6 @@ class Auto:
         state = {name: torch.tensor(number) for name, number in numbers.items()} | {"range": self.rewards.tensor}
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             state |= nested(name, part.state_dict())
-        if self.lead is not None:
-            state["lead"] = self.lead.clone()
         if self.ensemble is not None:
             state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
@@ -300,8 +284,6 @@ class Auto:
             self.rewards,
         )
         self.ensemble = self._latest_read = None
-        self.lead = take_rows(state, "lead", ()) if "lead" in state else None
-        expect(self.lead is None or len(self.lead) == self.dim, f"a lead of {self.dim} features", "others")
         for name, part in (("worth", self.gains), ("items", self.items), ("slots", self.slots)):
             part.load_state_dict(under(name, state))
         settled = under("blocks", state)
@@ -315,7 +297,7 @@ class Auto:
 
 def combined(cache: ScoreCache) -> tuple[Tensor, Tensor]:
     """Σ_m v_m score_m and Σ_m v_m mean_m of distinct contexts, v the ensemble's weights; negligible ones left out."""
-    names, weights = list(cache.ensemble.learners), sound(torch.exp(cache.ensemble.log_weights))
+    names, weights = list(cache.ensemble.learners), sound(torch.softmax(cache.ensemble.log_weights, 0))
     used = [m for m, weight in enumerate(weights.tolist()) if weight > NEGLIGIBLE]
     scores, means = (torch.stack(values) for values in zip(*(cache.of(names[m]) for m in used), strict=True))
     return weights[used] @ scores, weights[used] @ means
@@ -337,6 +319,7 @@ def _widen(policy: Auto, wider: RewardRange) -> None:
     for part in (policy.items, policy.slots):
         part.rescale(change)
     if policy.ensemble is not None:
+        policy.ensemble.plays.zero = wider.zero
         ensembles.rescale(policy.ensemble, change)
 
 

@@ -11,6 +11,7 @@ from neuclust.errors import ConfigError, DataError
 
 MOST = 1e12  # of a reward: beside larger ones no digits are left for the others
 ROOM = 1.5  # sizes of a reward from 0 that an end moves to
+MOST_ZERO = 0.9  # of the range below 0, at most
 FARTHEST = 8.0  # widths outside the range, up to which a reward counts towards the size
 
 
@@ -54,6 +55,11 @@ class RewardRange(NamedTuple):
     @property
     def width(self) -> float:
         return self.high - self.low
+
+    @property
+    def zero(self) -> float:
+        """y of the reward 0, or of the end next to it."""
+        return min(max(-self.low / self.width, 0.0), MOST_ZERO)
 
     @property
     def tensor(self) -> Tensor:

@@ -166,6 +166,7 @@ class Ascent:
 
     def __init__(self, model: IndexModel, steps: int) -> None:
         self.model, self.left, self.adam = model, steps, SharedAdam(model.config.rate)
+        model.belief.track(False)  # every step rebuilds it
 
     def step(self, data: Observed) -> None:
         self.model.climb(data, self.adam)
@@ -197,6 +198,8 @@ class IndexRegression:
         self.dim, self.scale = blocks.input_size - 1, blocks.input_length
         self._drawn = 0  # number of models made so far, which seeds the next one
         self.members = [self._fresh() for _ in range(config.members)]
+        for member in self.members:
+            member.belief.track(True)
         self._due, self._doubled = config.first, 2 * config.first
         self._turn = self._turns = 0  # whose turn it is, members before candidates, and at which number the turns end
         self._ascent: Ascent | None = None  # of the present turn
@@ -289,6 +292,7 @@ class IndexRegression:
             place = heights.index(min(heights)) if model.log_posterior(data) > min(heights) else None
         if place is not None:
             model.rebuild(data if len(data.x) == len(plays.contexts) else Observed.of(plays.held(), self.scale))
+            model.belief.track(True)
             self.members[place] = model
         self._ascent, self._turn = None, self._turn + 1
 
