@@ -5,7 +5,9 @@
 
 `play` plays `auto` whole and with one part left out, same seeds, one line per run; what the file holds is not played
 again, and other options are those of `benchmarks.contest`. `table` prints the mean change of the regret in per cent of
-the regret of the whole, with its paired standard error: a plus says that the part is worth having there.
+the regret of the whole, with its paired standard error: a plus says that the part is worth having there. First over all
+problems, with those it gains and loses most on by more than two standard errors, then problem by problem. Runs of parts
+that are gone since are shown by their settings.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any
 
 from benchmarks import contest
 
-LEARNERS = ("linear", "local", "quadratic", "logistic", "additive", "net", "stiff-net", "index")
+LEARNERS = ("linear", "local", "logistic", "additive", "net", "index")
 
 # part left out -> settings of `auto`
 PARTS = {
@@ -28,7 +30,6 @@ PARTS = {
     "optimistic slot": "optimistic_slots=0",
     "exploring slots": "exploring.most=0",
     "rivals' best arms": "exploring.rival=0",
-    "averaging": "combine=leader",
     "fixed share": "ensemble.switching=0",
     "evidence steps": "ensemble.options.regression.steps=0;ensemble.options.logistic.tune_every=1000000",
     "change test": "ensemble.drift.threshold=none",
@@ -37,6 +38,13 @@ PARTS = {
     "slot effects": "slots=false",
 }
 WHOLE = "auto"
+
+# parts of the eight learners that docs/records/leave_one_out.jsonl was played with
+_EIGHT = ("linear", "local", "quadratic", "logistic", "additive", "net", "stiff-net", "index")
+EARLIER = {
+    **{f"{name} (of eight)": "ensemble.learners=" + ",".join(one for one in _EIGHT if one != name) for name in _EIGHT},
+    "averaging": "combine=leader",
+}
 PROBLEMS = (
     "ml-volatile", "ml-quadratic", "clusters", "bump", "quadratic", "yelp", "coverage", "cascade", "drift-abrupt",
     "drift-slow", "delayed", "turnover", "long-slate", "shop-rare", "shop-tastes", "shop-items", "shop-slots", "money",
@@ -70,12 +78,28 @@ def cell(changes: Sequence[float]) -> str:
     return f"{fmean(changes):+.0f} ± {stdev(changes) / len(changes) ** 0.5:.0f}"
 
 
+def summary(columns: dict[str, dict[str, list[float]]]) -> list[str]:
+    """One row per part: the mean over problems, and the clearest gain and loss."""
+    lines = ["| without | mean of problems | clearly worse on | clearly better on |", "|---|---|---|---|"]
+    for name, found in columns.items():
+        told = {problem: changes for problem, changes in found.items() if _clear(changes)}
+        worse = [f"{problem} {cell(told[problem])}" for problem in told if fmean(told[problem]) > 0]
+        better = [f"{problem} {cell(told[problem])}" for problem in told if fmean(told[problem]) < 0]
+        mean = cell([fmean(changes) for changes in found.values()])
+        lines.append(f"| {name} | {mean} | {', '.join(worse)} | {', '.join(better)} |")
+    return lines
+
+
+def _clear(changes: Sequence[float]) -> bool:
+    return len(changes) > 1 and abs(fmean(changes)) > max(5.0, 2 * stdev(changes) / len(changes) ** 0.5)
+
+
 def table(rows: Sequence[dict[str, Any]], policies: dict[str, str]) -> list[str]:
     """One row per problem, one column per part; below, the mean over problems and its standard error."""
     columns = {name: differences(rows, policy) for name, policy in policies.items()}
     columns = {name: found for name, found in columns.items() if found}
     problems = dict.fromkeys(problem for found in columns.values() for problem in found)
-    lines = ["| without | " + " | ".join(columns) + " |", "|---" * (1 + len(columns)) + "|"]
+    lines = [*summary(columns), "", "| without | " + " | ".join(columns) + " |", "|---" * (1 + len(columns)) + "|"]
     for problem in problems:
         cells = [cell(found[problem]) if problem in found else "" for found in columns.values()]
         lines.append(f"| {problem} | " + " | ".join(cells) + " |")
@@ -99,6 +123,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
     rows = read_lines(arguments.file)
     named = {part: policy_without(part) for part in PARTS}
+    named |= {gone: f"{WHOLE}@{settings}" for gone, settings in EARLIER.items()}
     others = {row["policy"] for row in rows} - {WHOLE, *named.values()}
     sys.stdout.write("\n".join(table(rows, named | {policy: policy for policy in sorted(others)})) + "\n")
 

@@ -79,10 +79,24 @@ def test_the_table_is_bounded_and_forgets_what_was_seen_least_and_longest_ago(mo
     for t in range(1, 200):
         for each in (1000 - t, 5):  # ids never seen again, in falling order, and one that is always there
             effects.observe(torch.tensor([each]), one, one)
-        assert len(effects._ids) <= 20
-        assert bool((np.diff(effects._ids) > 0).all())
-    assert {5, 801, 802}.issubset(effects._ids.tolist())
-    assert 900 not in effects._ids
+        assert len(effects.state_dict()["ids"]) <= 20
+    held = effects.state_dict()["ids"].tolist()
+    assert {5, 801, 802}.issubset(held)
+    assert len(set(held)) == len(held)
+    assert 900 not in held
+    always = effects._of(np.array([5]))[:, 0].tolist()
+    assert always[2] == pytest.approx(sum(range(2, 399, 2)) / 398)  # moved with its sums
+
+
+def test_a_table_grows_beyond_its_first_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(item_effects, "ROOM", 2)
+    effects = ItemEffects()
+    for first in range(0, 60, 10):
+        half = torch.full((10,), 0.5, dtype=torch.float64)
+        effects.observe(torch.arange(first, first + 10), half, half)
+    assert effects.state_dict()["ids"].tolist() == list(range(60))
+    assert effects._of(np.arange(60))[2].tolist() == pytest.approx([(1 + i // 10) / 6 for i in range(60)])
+    assert effects._of(np.array([60]))[2].tolist() == [0.0]
 
 
 @pytest.mark.parametrize("slates", [0, 60])
@@ -105,7 +119,7 @@ def test_a_saved_table_goes_on_bit_for_bit(slates: int) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("ids", torch.tensor([2, 1]), "ascending"),
+        ("ids", torch.tensor([2, 2]), "each once"),
         ("sums", -torch.ones(3, 2).double(), "sums of at least 0"),
         ("sums", torch.ones(3, 1).double(), "sums of shape"),
         ("slates", torch.tensor(0), "slates above 0"),

@@ -209,3 +209,21 @@ def test_a_saved_range_other_than_the_declared_one_is_refused() -> None:
         state["range"] = torch.tensor([*wrong, 0.0, 0.0, 0.0, 0.0], dtype=torch.float64)
         with pytest.raises(StateError, match="declared ends"):
             built(low=0.0, high=40.0).load_state_dict(state)
+
+
+def test_levels_are_measured_from_the_reward_zero() -> None:
+    """Amounts of which some are negative: 0 lies inside the range, and counts as nothing gained.
+
+    Fails when the lower end counts as 0: rewards of hardly anything would look like rewards of a half.
+    """
+    assert RewardRange(-2.0, 6.0).zero == 0.25
+    assert RewardRange(1.0, 5.0).zero == 0.0
+    policy = Auto(AutoConfig(rewards=RewardRangeConfig(-2.0, 6.0)), 3, 2)
+    contexts = torch.eye(3, dtype=torch.float64)
+    round = Round(1, torch.arange(3), contexts, None, 2)
+    zeros = torch.zeros(2, dtype=torch.float64)
+    policy.update(round, Slate(torch.tensor([0, 1]), zeros, zeros), Feedback(zeros, torch.tensor(0.0)))
+    assert policy.ensemble is not None
+    level = ((2 * 0.25 + 0.5) / 3 - 0.25) / 0.75
+    assert policy.ensemble.plays.scale.level == pytest.approx(level)
+    assert policy.ensemble.plays.above_zero(0.1) > 0  # a mean loss

@@ -22,6 +22,7 @@ AHEAD = 3.0  # nats of evidence that τ = 0 starts with
 FIRST = torch.softmax(torch.tensor([AHEAD, *[0.0] * (len(SPREADS) - 1)], dtype=torch.float64), 0)
 BONUS = 0.5  # standard deviations added to b: an item never seen is tried
 RAREST = 0.05  # of the mean reward: smaller predictions say nothing about odds (and the same for the complement)
+ROOM = 1_024  # items that a table has room for at first
 MOST, KEPT = 50_000, 45_000  # items in the table, and how many of them are kept when it is full
 
 
@@ -32,7 +33,8 @@ class ItemEffects:
 
     def __init__(self, possible: bool = True) -> None:
         self._possible = possible  # False: items have no effect whatever the evidence
-        self._ids, self._sums = np.zeros(0, np.int64), np.zeros((3, 0))  # ascending
+        self._row_of: dict[int, int] = {}  # by id: its column of the sums
+        self._sums = np.zeros((3, ROOM))
         self._total = np.zeros(3)  # of all items, forgotten ones too
         self._slates = 0
         self._log_weights = torch.log(FIRST)
@@ -75,7 +77,7 @@ class ItemEffects:
 
     def rescale(self, change: Rescaling) -> None:
         """Read all rewards, and the chances predicted for them, on another range."""
-        for sums in (self._sums, self._total):
+        for sums in (self._table, self._total):
             sums[:2] = change.slope * sums[:2] + change.shift * sums[2]
 
     def _clipped(self, chances: Tensor) -> Floats:
@@ -84,32 +86,34 @@ class ItemEffects:
         rate = (rewards + 0.5) / (number + 1)
         return np.asarray(chances.numpy().clip(RAREST * rate, 1 - RAREST * (1 - rate)))
 
-    def _known(self, items: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The place of every item in the table, or where it would be, and whether it is there: (n,), (n,)."""
-        places = np.searchsorted(self._ids, items)
-        there = places < len(self._ids)
-        there[there] = self._ids[places[there]] == items[there]
-        return places, there
-
     def _of(self, items: NDArray[np.int64]) -> Floats:
         """Sums of items (n,) as they count now, (3, n)."""
-        sums, (places, there) = np.zeros((3, len(items))), self._known(items)
-        sums[:, there] = self._sums[:, places[there]] / max(1, self._slates)
-        return sums
+        rows = np.array([self._row_of.get(item, -1) for item in items.tolist()], np.int64)
+        return self._sums[:, rows] * (rows >= 0) / max(1, self._slates)
 
     def _add(self, items: NDArray[np.int64], sums: Floats) -> None:
-        new = np.unique(items[~self._known(items)[1]])
-        if len(self._ids) + len(new) > MOST:
-            kept = np.sort(np.argsort(-self._sums[2], kind="stable")[:KEPT])
-            self._ids, self._sums = self._ids[kept], self._sums[:, kept]
-            new = np.unique(items[~self._known(items)[1]])
-        if len(new):
-            places = np.searchsorted(self._ids, new)
-            self._ids, self._sums = np.insert(self._ids, places, new), np.insert(self._sums, places, 0.0, axis=1)
-        self._sums[:, np.searchsorted(self._ids, items)] += sums
+        new = [item for item in items.tolist() if item not in self._row_of]
+        if len(self._row_of) + len(new) > MOST:
+            kept = np.sort(np.argsort(-self._table[2], kind="stable")[:KEPT])
+            self._keep(np.array(list(self._row_of), np.int64)[kept], self._table[:, kept])
+        for item in items.tolist():
+            self._row_of.setdefault(item, len(self._row_of))
+        while len(self._row_of) > self._sums.shape[1]:  # twice the room, so that a new item costs the same on average
+            self._sums = np.pad(self._sums, ((0, 0), (0, self._sums.shape[1])))
+        self._sums[:, [self._row_of[item] for item in items.tolist()]] += sums
+
+    @property
+    def _table(self) -> Floats:
+        """Sums of all items, (3, n)."""
+        return self._sums[:, : len(self._row_of)]
+
+    def _keep(self, ids: NDArray[np.int64], sums: Floats) -> None:
+        """These items alone, with room for more."""
+        self._row_of = {item: row for row, item in enumerate(ids.tolist())}
+        self._sums = np.pad(sums, ((0, 0), (0, max(ROOM, len(ids)))))
 
     def state_dict(self) -> dict[str, Tensor]:
-        tables = {"ids": self._ids, "sums": self._sums, "total": self._total}
+        tables = {"ids": np.array(list(self._row_of), np.int64), "sums": self._table, "total": self._total}
         state = {name: torch.from_numpy(table.copy()) for name, table in tables.items()}
         return state | {"slates": torch.tensor(self._slates), "log_weights": self._log_weights.clone()}
 
@@ -118,8 +122,9 @@ class ItemEffects:
         sums = take(state, "sums", torch.zeros(3, len(ids), dtype=torch.float64))
         total = take(state, "total", torch.zeros(3, dtype=torch.float64))
         weights = take(state, "log_weights", self._log_weights)
-        expect(len(ids) <= MOST and bool((ids[1:] > ids[:-1]).all()), f"at most {MOST} ids, ascending", "others")
+        expect(len(ids) <= MOST and len(set(ids.tolist())) == len(ids), f"at most {MOST} ids, each once", "others")
         expect(bool((sums >= 0).all() and (total >= 0).all()), "sums of at least 0", "less")
         self._slates = take_count(state, "slates")
         expect(self._slates > 0 or len(ids) == 0, "slates above 0 where items were seen", self._slates)
-        self._ids, self._sums, self._total, self._log_weights = ids.numpy(), sums.numpy(), total.numpy(), weights
+        self._keep(ids.numpy(), sums.numpy())
+        self._total, self._log_weights = total.numpy(), weights
