@@ -119,6 +119,11 @@ class BayesLinear:
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self._solved = self._covariance = None
 
+    def fade(self, share: float) -> None:
+        """Count all observations so far as this share of them; the prior stays."""
+        if share < 1:
+            self._accept(self.data.rescaled(1.0, 0.0, share))
+
     def track(self, tracked: bool) -> None:
         """Follow Λ⁻¹ itself from now on, or no longer."""
         self.tracked, self._covariance = tracked, None

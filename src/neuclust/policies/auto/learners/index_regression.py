@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
@@ -203,6 +204,7 @@ class IndexRegression:
         self._due, self._doubled = config.first, 2 * config.first
         self._turn = self._turns = 0  # whose turn it is, members before candidates, and at which number the turns end
         self._ascent: Ascent | None = None  # of the present turn
+        self._stacked: list[NDArray[np.float64]] | None = None  # arguments of `cosine_sums` for what was learned last
 
     def _fresh(self) -> IndexModel:
         self._drawn += 1
@@ -223,8 +225,10 @@ class IndexRegression:
         if not serves(features.rows) or self.config.directions > MOST_DIRECTIONS:
             x = scaled_inputs(features.inputs, self.scale)
             return torch.stack([member.means(x) for member in self.members])
-        stacked = [torch.stack(parts).numpy() for parts in zip(*map(self._coefficients, self.members), strict=True)]
-        return torch.from_numpy(arm_scores.cosine_sums(features.rows.numpy(), *stacked))
+        if self._stacked is None:
+            each = zip(*map(self._coefficients, self.members), strict=True)
+            self._stacked = [torch.stack(parts).numpy() for parts in each]
+        return torch.from_numpy(arm_scores.cosine_sums(features.rows.numpy(), *self._stacked))
 
     def _coefficients(self, member: IndexModel) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """A member's arguments of `cosine_sums`: directions beyond its own are 0, angles are in full turns."""
@@ -239,6 +243,7 @@ class IndexRegression:
         return linear, turns, member.amplitude * mean[1 + d :], member.phases / (2 * math.pi)
 
     def learn(self, played: Played, plays: Plays) -> None:
+        self._stacked = None
         x = scaled_inputs(played.features.inputs, self.scale)
         for member in self.members:
             member.belief.observe(member.columns(x), played.rewards, played.exposures)
@@ -249,6 +254,7 @@ class IndexRegression:
             self._work(plays)
 
     def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        self._stacked = None
         for model in [*self.members, *([] if self._ascent is None else [self._ascent.model])]:
             rescale(model.belief, *change)
             model.prior.apply(model.belief, scale)
@@ -318,6 +324,7 @@ class IndexRegression:
             self._ascent = Ascent(copy.deepcopy(self.members[0]), 1)
             self._ascent.load_state_dict(begun)
         self._due, self._doubled, self._drawn, self._turn, self._turns = due, doubled, drawn, turn, turns
+        self._stacked = None
 
 
 def index_shapes(config: IndexConfig, blocks: FeatureBlocks) -> Iterator[tuple[str, Shape]]:
