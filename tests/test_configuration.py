@@ -229,7 +229,7 @@ def test_a_group_that_is_none_is_refused() -> None:
         ("neuclust", "arms.schedule.c_gamma_2", -1.0),
         ("neuclust", "clustering.seed", -1),
         ("neuclust", "clustering.seed", 2**32),
-        ("auto", "ensemble.options.net.strong_decay", -1.0),
+        ("auto", "ensemble.options.net.decay", -1.0),
     ],
 )
 def test_numbers_outside_their_range_are_refused(name: str, setting: str, value: float) -> None:

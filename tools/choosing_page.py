@@ -3,9 +3,9 @@
     python -m tools.choosing_page                                   # the page again from the numbers kept
     python -m tools.choosing_page --take RUNS.jsonl [RUNS.jsonl …]  # keep runs of benchmarks.contest first
 
-Taking replaces the record. Only runs with seeds of `--seeds` are taken, and a range with a seed that was used for
-development is refused. The template holds the words; {{...}} are filled in. A test keeps page, picture, template and
-numbers equal.
+Taking replaces the record, or with `--onto` its rows of the same problem, horizon and policy. Only runs with seeds of
+`--seeds` are taken, and a range with a seed that was used for development is refused. The template holds the words;
+{{...}} are filled in. A test keeps page, picture, template and numbers equal.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tools.choosing_record import (
     contest,
     digest_of,
     horizons,
+    merged,
     read_rows,
     record_text,
     seed_range,
@@ -86,10 +87,13 @@ def write_page(docs: Path) -> None:
         (docs / PICTURE).write_text(picture_text(contest(record), digest_of(record)), encoding="utf-8")
 
 
-def take(files: Sequence[Path], seeds: range, docs: Path) -> None:
-    """Keep these runs, in place of those kept before, and say what was left out."""
+def take(files: Sequence[Path], seeds: range, docs: Path, onto: bool = False) -> None:
+    """Keep these runs, in place of all kept before, or `onto` those of other problems, horizons and policies; say what
+    was left out."""
     rows = list(read_rows(files))
     record = condense(rows, seeds)
+    if onto:
+        record = merged(kept_record(docs), record)
     if not record["rows"]:
         raise SystemExit(f"--take: expected runs of seeds {record['seeds']} that reach a horizon, got none")
     (docs / RECORD).parent.mkdir(exist_ok=True)
@@ -102,11 +106,12 @@ def take(files: Sequence[Path], seeds: range, docs: Path) -> None:
 def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--take", nargs="+", type=Path, metavar="FILE.jsonl", help="keep these runs first")
+    parser.add_argument("--onto", action="store_true", help="with --take: keep what these runs do not replace")
     parser.add_argument("--seeds", default=REPORTED, metavar="FIRST:END", help=f"default {REPORTED}")
     parser.add_argument("--docs", type=Path, default=DOCS, help="folder of record and page")
     chosen = parser.parse_args(words)
     if chosen.take:
-        take(chosen.take, seed_range(chosen.seeds), chosen.docs)
+        take(chosen.take, seed_range(chosen.seeds), chosen.docs, chosen.onto)
     write_page(chosen.docs)
     print(f"wrote {chosen.docs / PAGE}")
 

@@ -82,6 +82,14 @@ def condense(rows: Iterable[Row], seeds: range) -> dict[str, Any]:
     return {"seeds": f"{seeds.start}:{seeds.stop}", "rows": [_kept(key, found[key]) for key in keys]}
 
 
+def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of the rows of both, those of `after` where both have one of a problem, horizon and policy."""
+    rows = {(row["problem"], row["horizon"], row["policy"]): row for row in [*before["rows"], *after["rows"]]}
+    order = {name: place for place, name in enumerate(OWN_HORIZON)}
+    keys = sorted(rows, key=lambda key: (order[key[0]], *key[1:]))
+    return {"seeds": before["seeds"], "rows": [rows[key] for key in keys]}
+
+
 def _once(rows: Iterable[Row]) -> Iterator[Row]:
     """Rows of problems we have, the same run once; the same run with another end is an error."""
     seen: dict[tuple[str, str, int, int], Any] = {}

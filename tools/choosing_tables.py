@@ -28,9 +28,6 @@ from tools.reproduction_page import number, table
 SHOWN = ("neuclust", "neuclust-across", "cn-ucb", "neural-linear", "uniform")
 FEWEST_PAIRS = 5  # below, no policy is called ahead
 EQUAL_WITHIN = 0.10
-NINE = (  # what the prototype was first measured on
-    "ml-paper", "ml-volatile", "ml-ideal", "clusters", "bump", "yelp", "replay", "ml-quadratic", "quadratic",
-)  # fmt: skip
 UNMEASURED = "not measured yet"
 
 
@@ -147,11 +144,10 @@ def measured(given: Contest, problem: str, *policies: str) -> str:
 
 
 def claims_table(given: Contest) -> str:
-    """Everything is of the problems' own length, and what stands beside linear policies and the prototype of both."""
+    """Everything is of the problems' own length, and what stands beside linear policies of both."""
     rows = [
         *(_near_linear(given.at(name), name) for name in ("ml-paper", "ml-volatile")),
         *_at_both(_beside_linear, given, ("ml-ideal", "bump", "clusters", "yelp", "replay")),
-        *_at_both(_beside_prototype, given, NINE),
         *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump", "clusters")),
         *(_after_change(given, policy) for policy in ("auto", "neuclust", "linucb")),
         *(_with_delay(given, policy, n) for policy in ("auto", "neuclust", "linucb") for n in horizons("delayed")),
@@ -181,10 +177,6 @@ def _at_both(
 def _beside_linear(scores: Scores, where: str) -> list[str] | None:
     linear = best(scores, is_linear)
     return _share_of(scores, linear, where, "the best linear policy's") if linear else None
-
-
-def _beside_prototype(scores: Scores, where: str) -> list[str] | None:
-    return _share_of(scores, "auto:prototype", where, "the prototype's")
 
 
 def _share_of(scores: Scores, other: str, where: str, whose: str) -> list[str] | None:

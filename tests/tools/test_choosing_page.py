@@ -362,6 +362,26 @@ def test_the_command_takes_runs_and_builds_the_same_page_again(tmp_path: Path) -
     assert (tmp_path / PAGE).read_text(encoding="utf-8") == page
 
 
+def test_later_runs_replace_rows_of_their_problem_horizon_and_policy_alone(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    first = [
+        *played("bump", "auto", rate(0.2)),
+        *played("bump", "linucb", rate(0.5)),
+        *played("yelp", "auto", rate(0.1)),
+    ]
+    later = played("bump", "auto", rate(0.1))
+    for file, rows in ((before, first), (after, later)):
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    main(["--take", str(before), "--docs", str(tmp_path)])
+    old = {(row["problem"], row["horizon"], row["policy"]): row for row in kept_record(tmp_path)["rows"]}
+    main(["--take", str(after), "--onto", "--docs", str(tmp_path)])
+    new = {(row["problem"], row["horizon"], row["policy"]): row for row in kept_record(tmp_path)["rows"]}
+    assert list(new) == list(old)
+    changed = {key for key in new if new[key] != old[key]}
+    assert changed == {key for key in old if key[0] == "bump" and key[2] == "auto"}
+    assert changed
+
+
 def test_runs_that_reach_no_horizon_are_no_record(tmp_path: Path) -> None:
     runs = tmp_path / "runs.jsonl"
     runs.write_text(json.dumps(played("bump", "auto", rate(0.1), rounds=100)[0]) + "\n", encoding="utf-8")

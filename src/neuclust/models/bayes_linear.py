@@ -119,15 +119,6 @@ class BayesLinear:
         self.prior, self.noise_variance = prior.to(torch.float64), noise_variance
         self._solved = self._covariance = None
 
-    def fade(self, share: float) -> None:
-        """Count all observations so far as this share of them; the prior stays."""
-        if share < 1:
-            self._accept(self.data.rescaled(1.0, 0.0, share))
-
-    def track(self, tracked: bool) -> None:
-        """Follow Λ⁻¹ itself from now on, or no longer."""
-        self.tracked, self._covariance = tracked, None
-
     def _accept(self, data: SufficientStatistics) -> None:
         if not bool((torch.diagonal(data.gram) < LARGE).all()):
             definite_cholesky(data.precision(self.prior, self.noise_variance))  # refused before anything changes
@@ -179,13 +170,6 @@ class BayesLinear:
         """Diagonal of Λ⁻¹, (p,)."""
         return self._track().variances if self.tracked else inverse_diagonal(self._solve()[0])
 
-    def log_evidence(self) -> float:
-        """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
-        factor, mean = self._solve()
-        fit = self.data.energy / self.noise_variance - float(mean @ self.data.moment) / self.noise_variance
-        shrink = 2 * float(torch.log(torch.diagonal(factor)).sum()) + float(torch.log(self.prior).sum())
-        return -0.5 * (self.data.count * math.log(2 * math.pi * self.noise_variance) + fit + shrink)
-
     def state_dict(self) -> dict[str, Tensor]:
         # without it a loaded posterior would differ in the last digits from one that goes on
         tracked = {"covariance": self._track().packed()} if self.tracked else {}
@@ -215,6 +199,19 @@ class BayesLinear:
 def rescale(belief: BayesLinear, slope: float, shift: float, weight: float = 1.0) -> None:
     """Rewards r become slope · r + shift, each counted `weight` times; the first feature is 1."""
     belief._accept(belief.data.rescaled(slope, shift, weight))
+
+
+def track(belief: BayesLinear, tracked: bool) -> None:
+    """Follow Λ⁻¹ itself from now on, or no longer."""
+    belief.tracked, belief._covariance = tracked, None
+
+
+def log_evidence(belief: BayesLinear) -> float:
+    """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
+    (factor, mean), data, noise = belief._solve(), belief.data, belief.noise_variance
+    fit = data.energy / noise - float(mean @ data.moment) / noise
+    shrink = 2 * float(torch.log(torch.diagonal(factor)).sum()) + float(torch.log(belief.prior).sum())
+    return -0.5 * (data.count * math.log(2 * math.pi * noise) + fit + shrink)
 
 
 def prediction_covariance(belief: BayesLinear, features: Tensor) -> Tensor:

@@ -10,7 +10,6 @@ from torch import Tensor
 from neuclust.errors import StateError
 from neuclust.policies.auto import plays as plays_module
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
-from neuclust.policies.auto.learners.block_regression import BlockRegression, BlockRegressionConfig
 from neuclust.policies.auto.plays import Plays
 
 D, K = 3, 4
@@ -109,18 +108,3 @@ def test_what_cannot_have_been_saved_is_refused(name: str, change: object) -> No
     assert callable(change)
     with pytest.raises(StateError, match="expected"):
         Plays(BLOCKS, K, 3).load_state_dict(state | {name: change(state[name])})
-
-
-def test_sums_of_learners_fade_once_there_are_more_observations_than_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After many slates a regression counts as many observations as the memory holds, and follows a change."""
-    monkeypatch.setattr(plays_module, "MOST_CONTEXTS", 200)
-    monkeypatch.setattr(plays_module, "FADED_EVERY", 2)
-    blocks = FeatureBlocks.of(BlocksConfig(), random_round(1, 50, 3, 4))
-    assert blocks is not None
-    plays, learner = Plays(blocks, 4), BlockRegression(BlockRegressionConfig(), blocks, "squares")
-    for t in range(1, 401):
-        z = random_round(t, 4, 3, 4).profiles
-        rewards = torch.full((4,), 0.2 if t <= 200 else 0.8, dtype=torch.float64)
-        learner.learn(plays.add(z, blocks.read(z), rewards), plays)
-    assert learner.belief.data.count == pytest.approx(200, rel=0.05)
-    assert float((learner.means(blocks.read(z)) - 0.8).abs().max()) < 0.05

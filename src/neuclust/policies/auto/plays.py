@@ -16,7 +16,6 @@ from neuclust.randomness import stream
 INFORMED = 12.0  # clicks, where they are rare
 RAREST = 1e-6
 MOST_CONTEXTS = 10_000
-FADED_EVERY = 20  # slates: other sums take a new factor
 MOST_NUMBERS = 1_000_000  # contexts times features: with many features fewer contexts are held
 
 
@@ -87,13 +86,6 @@ class Plays:
     def above_zero(self, mean: float) -> float:
         """A mean of y as a share of what there is above the reward 0, at least `RAREST`."""
         return max((mean - self.zero) / (1 - self.zero), RAREST)
-
-    @property
-    def fading(self) -> float:
-        """The share of their sums that learners keep after this slate, which lets them forget as this memory does once
-        there are more observations than it can hold: 1 but for every `FADED_EVERY`-th slate."""
-        full = self.observations > MOST_CONTEXTS and self.slates % FADED_EVERY == 0
-        return (1 - 1 / MOST_CONTEXTS) ** (FADED_EVERY * self.slate_size) if full else 1.0
 
     @property
     def informed(self) -> bool:

@@ -60,7 +60,6 @@ class BlockLogistic:
         return chances + SLOPE * odds, chances
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.belief.fade(plays.fading)
         self._observe(played)
         t = plays.slates
         if plays.observations <= min(self.config.exact, plays.capacity) and grown(t):

@@ -145,7 +145,6 @@ class BlockRegression:
         return means + self.bonus * widths, means
 
     def learn(self, played: Played, plays: Plays) -> None:
-        self.belief.fade(plays.fading)
         self.belief.observe(played.features.columns(self.prior.size), played.rewards, played.exposures)
         self.prior.follow(self.belief, plays.scale)
         if plays.informed and due(plays.slates, self.config.every):

@@ -21,7 +21,7 @@ from torch import Tensor
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
 from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
-from neuclust.models.bayes_linear import BayesLinear, rescale, with_constant
+from neuclust.models.bayes_linear import BayesLinear, log_evidence, rescale, track, with_constant
 from neuclust.models.state import (
     Shape,
     expect,
@@ -136,7 +136,7 @@ class IndexModel:
         """log p(r | P) + log p(P), up to a constant."""
         belief = BayesLinear(self.belief.prior, self.belief.noise_variance)
         belief.rebuild(self.columns(data.x), data.sums, data.counts, data.energy)
-        return belief.log_evidence() - 0.5 * float((self.directions / self.config.reach).square().sum())
+        return log_evidence(belief) - 0.5 * float((self.directions / self.config.reach).square().sum())
 
     def _angles(self, x: Tensor) -> Tensor:
         return x @ (self.directions @ self.frequencies).to(x.dtype) + self.phases.to(x.dtype)
@@ -167,7 +167,7 @@ class Ascent:
 
     def __init__(self, model: IndexModel, steps: int) -> None:
         self.model, self.left, self.adam = model, steps, SharedAdam(model.config.rate)
-        model.belief.track(False)  # every step rebuilds it
+        track(model.belief, False)  # every step rebuilds it
 
     def step(self, data: Observed) -> None:
         self.model.climb(data, self.adam)
@@ -200,7 +200,7 @@ class IndexRegression:
         self._drawn = 0  # number of models made so far, which seeds the next one
         self.members = [self._fresh() for _ in range(config.members)]
         for member in self.members:
-            member.belief.track(True)
+            track(member.belief, True)
         self._due, self._doubled = config.first, 2 * config.first
         self._turn = self._turns = 0  # whose turn it is, members before candidates, and at which number the turns end
         self._ascent: Ascent | None = None  # of the present turn
@@ -298,7 +298,7 @@ class IndexRegression:
             place = heights.index(min(heights)) if model.log_posterior(data) > min(heights) else None
         if place is not None:
             model.rebuild(data if len(data.x) == len(plays.contexts) else Observed.of(plays.held(), self.scale))
-            model.belief.track(True)
+            track(model.belief, True)
             self.members[place] = model
         self._ascent, self._turn = None, self._turn + 1
 

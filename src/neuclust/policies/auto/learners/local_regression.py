@@ -82,9 +82,6 @@ class LocalRegression:
 
     def learn(self, played: Played, plays: Plays) -> None:
         (x, labels), rewards, exposures = self._read(played.features), played.rewards, played.exposures
-        if plays.fading < 1:
-            self._gram, self._moment = plays.fading * self._gram, plays.fading * self._moment
-            self._energy, self._count = plays.fading * self._energy, plays.fading * self._count
         self._gram.index_add_(0, labels, x.unsqueeze(2) * (x * exposures.unsqueeze(1)).unsqueeze(1))
         self._moment.index_add_(0, labels, x * rewards.unsqueeze(1))
         self._energy += float(rewards @ (rewards / exposures))
