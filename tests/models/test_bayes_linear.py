@@ -186,3 +186,13 @@ def test_a_tracked_posterior_equals_one_from_a_new_factor(size: int) -> None:
         one.observe(queries, torch.ones(4, dtype=torch.float64))
     assert torch.equal(again.mean, tracked.mean)
     assert all(torch.equal(again.state_dict()[name], value) for name, value in tracked.state_dict().items())
+
+
+def test_a_covariance_that_rounding_spoiled_is_made_again() -> None:
+    """Fails when an indefinite matrix ends in an error, or in a mean that is not finite."""
+    belief, x = BayesLinear(torch.ones(2, dtype=torch.float64), 1.0, tracked=True), torch.eye(2, dtype=torch.float64)
+    assert belief.mean.tolist() == [0.0, 0.0]
+    assert belief._covariance is not None
+    belief._covariance._lower[0, 0] = -5.0
+    belief.observe(x, torch.ones(2, dtype=torch.float64))
+    assert belief.mean.tolist() == pytest.approx([0.5, 0.5])

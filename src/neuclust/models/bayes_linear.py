@@ -105,8 +105,11 @@ class BayesLinear:
             self._accept(self.data.plus(*new, energy))
             return
         self.data, self._solved, self._covariance = self.data.added(*new, energy), None, None
-        if covariance is not None and covariance.updates < MOST_UPDATES:
-            covariance.observe(features, rewards / noise, counts / noise)
+        if (
+            covariance is not None
+            and covariance.updates < MOST_UPDATES
+            and covariance.observe(features, rewards / noise, counts / noise)
+        ):
             self._covariance = covariance
 
     def rebuild(self, features: Tensor, sums: Tensor, counts: Tensor, energy: float) -> None:

@@ -40,16 +40,22 @@ class TrackedCovariance:
         x = features.numpy()
         return torch.from_numpy(x @ blas.dsymm(1.0, self._lower, x.T, lower=1))
 
-    def observe(self, features: Tensor, sums: Tensor, weights: Tensor) -> None:
-        """Λ grows by Σ w x xᵀ and Λm by Σ s x: features (k, p), sums s and weights w > 0 (k,)."""
+    def observe(self, features: Tensor, sums: Tensor, weights: Tensor) -> bool:
+        """Λ grows by Σ w x xᵀ and Λm by Σ s x: features (k, p), sums s and weights w > 0 (k,).
+
+        False where rounding errors have made Σ indefinite: it must be made again from the precision.
+        """
         x, w = features.numpy(), weights.numpy()
         spread = blas.dsymm(1.0, self._lower, x.T, lower=1)  # Σxᵀ, (p, k)
-        root = np.linalg.cholesky(x @ spread + np.diag(1 / w))
+        root, failed = lapack.dpotrf(x @ spread + np.diag(1 / w), lower=1)
+        if failed:
+            return False
         scaled = blas.dtrsm(1.0, root, spread, side=1, lower=1, trans_a=1)
         gap = lapack.dtrtrs(root, sums.numpy() / w - x @ self._mean, lower=1)[0]
         self._mean = self._mean + scaled @ gap
         self._lower = blas.dsyrk(-1.0, scaled, beta=1.0, c=self._lower, lower=1, overwrite_c=1)
         self.updates += 1
+        return bool(np.isfinite(self._mean).all())
 
     def packed(self) -> Tensor:
         """All numbers, (p(p + 1)/2 + p + 1,)."""
