@@ -15,15 +15,19 @@ from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
 LEAST_LIFT = 0.1
+PROBED_FROM = 50  # slates: before that leaders change, and exploring slots are frequent
 
 
 @dataclass(frozen=True, slots=True)
-@checked(most=(0, 1), rival=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE)
+@checked(most=(0, 1), rival=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE, probes=NON_NEGATIVE)
 class ExplorationConfig:
     """A slot explores with probability ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)); a share `rival`
     of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
     tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
-    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change."""
+    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change.
+    Where contexts have no clusters, from slate `PROBED_FROM` on, one slot goes with probability min(most, probes ·
+    4p̄(1 − p̄) · (1 − r̄)² / t) to the arm of the leader's lowest mean if it lies opposite to the best one (xᵀx' < 0): a
+    leader that is wrong there is not refuted by what it plays itself."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
 
@@ -31,12 +35,21 @@ class ExplorationConfig:
     budget: float = 12.0
     power: float = 4.0
     rival: float = 0.5
+    probes: float = 30.0
 
     def chance(self, ensemble: Ensemble) -> float:
         """ε of the next slate."""
         plays, gained = ensemble.plays, ensemble.plays.above_zero(ensemble.mean_reward)
         gain = self.budget * plays.scale.informative * (1 - gained) ** self.power
         return float(min(self.most, gain / ((plays.slates + 1) * max(ensemble.lift, LEAST_LIFT))))
+
+    def probe_chance(self, ensemble: Ensemble) -> float:
+        """The probability that a slot of the next slate tests the leader's lowest mean."""
+        plays = ensemble.plays
+        if ensemble.blocks.clusters is not None or plays.slates < PROBED_FROM:
+            return 0.0
+        gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward)) ** 2
+        return float(min(self.most, gain / (plays.slates + 1)))
 
 
 @dataclass(slots=True)
@@ -70,6 +83,13 @@ def rival_arms(cache: ScoreCache, rank: Tensor, slots: int, rng: np.random.Gener
         scores[found] = -torch.inf
         found.append(int(top(scores, rank, 1)[0]))
     return found
+
+
+def opposite_arm(cache: ScoreCache, rank: Tensor) -> list[int]:
+    """The position of the leading learner's lowest mean, if its context points away from that of the largest mean."""
+    means = cache.of(cache.ensemble.leader)[1]
+    away = float(cache.features.x[means.argmin()] @ cache.features.x[means.argmax()]) < 0
+    return [int(top(-means[cache.group], rank, 1)[0])] if away else []
 
 
 class Ranking(NamedTuple):

@@ -31,6 +31,7 @@ from neuclust.policies.auto.exploration import (
     Ranking,
     ScoreCache,
     best_of_the_rest,
+    opposite_arm,
     optimistic_slots,
     rival_arms,
 )
@@ -147,11 +148,14 @@ class Auto:
         scores, means = with_items(cache, self.items, round.arm_ids)
         rng, epsilon = stream(self.seed, "auto exploring", round.key), self.exploring
         rivals = rival_arms(cache, rank, int((rng.random(k) < epsilon * self.config.exploring.rival).sum()), rng)
+        probe = self.config.exploring.probe_chance(cache.ensemble)
+        if probe > 0 and rng.random() < probe:
+            rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
         tried = torch.tensor(rivals, dtype=torch.int64)
         steps, penalty = self.gains.steps, self.config.penalty
         wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
         informative = cache.ensemble.plays.scale.informative
-        drawn = cache.ensemble.draws or (wanted > 0 and informative < 1)
+        drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
         wanted = wanted if rng.random() < informative else 0
         optimistic = optimistic_slots(cache, Ranking(scores, rank, k), tried, wanted, penalty)
         chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([tried, optimistic]), steps)
