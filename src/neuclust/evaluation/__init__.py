@@ -1,0 +1,1 @@
+"""What another policy would have earned, from a log: estimators, intervals, choices."""
