@@ -60,12 +60,15 @@ class Inverse(NamedTuple):
     complement: Floats  # I − C C⁺, C = D^{−½} Γ D^{−½}
 
     @classmethod
-    def of(cls, gamma: Floats) -> Self:
-        """Of a symmetric positive semi-definite matrix (s, s)."""
+    def of(cls, gamma: Floats, null: int | None = None) -> Self:
+        """Of a symmetric positive semi-definite matrix (s, s); `null` is the dimension of its null space, if known."""
         diagonal = np.diag(gamma)
         scale = np.divide(1.0, np.sqrt(np.maximum(diagonal, 0)), out=np.zeros(len(gamma)), where=diagonal > 0)
         values, vectors = np.linalg.eigh(scale[:, None] * gamma * scale)
-        kept = values > SMALLEST * max(values.max(initial=0.0), np.finfo(np.float64).tiny)
+        if null is None:
+            kept = values > SMALLEST * max(values.max(initial=0.0), np.finfo(np.float64).tiny)
+        else:
+            kept = np.arange(len(values)) >= null + np.count_nonzero(diagonal <= 0)
         basis = vectors[:, kept]
         inverse = scale[:, None] * ((basis / values[kept]) @ basis.T) * scale
         return cls(inverse, scale, np.eye(len(gamma)) - basis @ basis.T)
@@ -88,6 +91,7 @@ class _Inverses(NamedTuple):
     within: tuple[Inverse | None, ...]
     sizes: Floats  # (c,)
     slots: int
+    every: bool  # each slate has a chance, and an arm is left over: every target of k arms is supported
 
 
 @functools.lru_cache(CACHED)
@@ -100,10 +104,14 @@ def _inverses(kind: Kind, shape: Shape) -> _Inverses:
     arms = found.of_arms()
     sums[slots, kinds, slots, kinds] = arms
     pairs = found.of_pairs()
+    every = kind != "deterministic" and shape.share > 0 and shape.arms > k
     within = [
-        Inverse.of(np.diag(arms[:, c]) - pairs[:, c, :, c]) if found.sizes[c] > 1 else None for c in range(classes)
+        Inverse.of(np.diag(arms[:, c]) - pairs[:, c, :, c], 0 if every else None) if found.sizes[c] > 1 else None
+        for c in range(classes)
     ]
-    return _Inverses(Inverse.of(sums.reshape(k * classes, -1)), tuple(within), found.sizes, k)
+    # the only sums that are 0 for all slates: Σ_a 1[slot i holds a] − Σ_a 1[slot j holds a]
+    whole = Inverse.of(sums.reshape(k * classes, -1), k - 1 if every else None)
+    return _Inverses(whole, tuple(within), found.sizes, k, every)
 
 
 def _moments(kind: Kind, shape: Shape) -> Moments:
@@ -121,13 +129,14 @@ def _by_classes(found: _Inverses, labels: Codes, wanted: Floats, slate: Sequence
     totals = np.stack([np.bincount(labels, weights=row, minlength=classes) for row in wanted]) / root
     at = np.arange(len(rows)) * classes + labels[rows]
     weight = float(totals.reshape(-1) @ found.sums.inverse[:, at] @ (1 / root[labels[rows]]))
-    supported = not beyond.any() and found.sums.holds(totals.reshape(-1, 1))
+    every = found.every and bool((np.abs(wanted.sum(1) - 1) < OUTSIDE).all())
+    supported = not beyond.any() and (every or found.sums.holds(totals.reshape(-1, 1)))
     for label, inverse in enumerate(found.within):
         if inverse is not None:
             differences = wanted - (totals[:, label] / root[label])[:, None]
             here = np.flatnonzero(labels[rows] == label)
             weight += float((differences[:, rows[here]] * inverse.inverse[:, here]).sum())
-            supported = supported and inverse.holds(differences[:, labels == label])
+            supported = supported and (every or inverse.holds(differences[:, labels == label]))
     return supported, weight
 
 

@@ -60,3 +60,7 @@ def _designs(drawn: Drawn, round: Round) -> tuple[Design, ...]:
     for design in found:
         check_design(design, round)
     return tuple(replace(design, sizes=()) for design in found)  # of the logged slate: the same design without them
+
+
+def _missing(round: Round, expected: str, got: str) -> DataError:
+    return DataError(f"round {round.t}: missing support: expected {expected}, got {got}; {ADVICE}")
