@@ -13,16 +13,20 @@ filling can end with, these chances sum to 1.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, checked
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 from neuclust.slates.rules import Filling, Mask, RowRules, row_rules
+
+Floats = NDArray[np.float64]
+Number = TypeVar("Number", float, Floats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,16 @@ class Sampled(NamedTuple):
 # --- one coin per slot ----------------------------------------------------------------------------------------------
 
 
+def slot_chance(
+    best: Number, inside: Number, count: Number, inside_count: Number, share: Number, anywhere: Number
+) -> Number:
+    """P(a | S) for 1[a = b*], 1[a ∈ pool], |A(S)|, |A(S) ∩ pool|, ε and `anywhere`: numbers or arrays of one shape.
+
+    The arm belongs to A(S). ε is 1 where there is no b*; where A(S) ∩ pool is empty, `anywhere` is 1 and its count 1.
+    """
+    return share * (anywhere / count + inside * ((1 - anywhere) / inside_count)) + (1 - share) * best
+
+
 class _Slot:
     """P(· | S) of one slot: b* or None, ε, and A(S) with its part in the pool."""
 
@@ -67,10 +81,17 @@ class _Slot:
 
     def chance(self, position: int) -> float:
         """P(a | S) of an arm of A(S)."""
-        explored = self.anywhere / self.count
-        if self.inside[position]:
-            explored += (1 - self.anywhere) / self.inside_count
-        return self.epsilon * explored + (1 - self.epsilon) * (position == self.best)
+        best, inside, among = position == self.best, bool(self.inside[position]), max(self.inside_count, 1)
+        return slot_chance(best, inside, self.count, among, self.epsilon, self.anywhere)
+
+    def chances(self) -> Floats:
+        """P(· | S) of all arms, 0 outside A(S): (n,)."""
+        best, inside = np.zeros(len(self.options)), self.inside.astype(np.float64)
+        if self.best is not None:
+            best[self.best] = 1.0
+        others = (self.count, max(self.inside_count, 1), self.epsilon, self.anywhere)
+        count, among, epsilon, anywhere = (np.asarray(float(each)) for each in others)
+        return slot_chance(best, inside, count, among, epsilon, anywhere) * self.options
 
     def draw(self, coin: float, part: float, place: float) -> tuple[int, bool]:
         """An arm by three uniform numbers below 1, and whether it came evenly from all of A(S)."""
@@ -121,6 +142,17 @@ class SlateSampler:
             found[place] = _Slot(filling, self.base, self.pool, self.exploration).chance(position)
             filling.take(position)
         return _ended(filling, found)
+
+    def following(self, taken: Sequence[int]) -> Floats:
+        """P(· | S) of the slot that follows these arms: (n,), zeros where they cannot be or nothing follows."""
+        filling = Filling(self.rules)
+        for position in taken:
+            if not filling.allows(position):
+                return np.zeros(len(self.pool))
+            filling.take(position)
+        if not filling.left:
+            return np.zeros(len(self.pool))
+        return _Slot(filling, self.base, self.pool, self.exploration).chances()
 
 
 def _rows(round: Round, positions: Tensor, name: str) -> list[int]:
