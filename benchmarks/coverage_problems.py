@@ -93,6 +93,8 @@ class Tables:
     slate: Floats  # (C, S) weight of the slate
     slots: Floats  # (C, S, K) weight of each slot's arm in its slot
     prefixes: Floats  # (C, S, K) weight of the slate up to each slot
+    target_prefixes: Floats  # (C, S, K) chance of the slate up to each slot under the target
+    largest: dict[str, float]  # weight of each estimator, known from the designs
 
 
 def tables(which: Problem, overlap: Overlap) -> Tables:
@@ -103,4 +105,6 @@ def tables(which: Problem, overlap: Overlap) -> Tables:
     )
     logged, wanted = logger[:, :, -1], target[:, :, -1]
     slots = slot_chances(which.slates, wanted) / slot_chances(which.slates, logged)
-    return Tables(logged, wanted, wanted / logged, slots, target / logger)
+    slate, prefixes = wanted / logged, target / logger
+    largest = {"ips": slate.max(), "snips": slate.max(), "iips": slots.max(), "rips": prefixes.max()}
+    return Tables(logged, wanted, slate, slots, prefixes, target, {name: float(most) for name, most in largest.items()})
