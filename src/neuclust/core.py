@@ -20,6 +20,8 @@ LARGE_TABLE = 1 << 18  # numbers of profiles from which checking them again take
 _CHECKED: dict[str, tuple[weakref.ref[Tensor], int]] = {}  # the last such table found in order, and its version
 LARGEST = 1e50  # of a feature or a reward: products of two of them, squared, stay finite
 
+DesignKind = Literal["deterministic", "sequential", "one-coin", "uniform", "unknown"]
+
 _set = object.__setattr__  # the one way to cast the fields of a frozen dataclass
 
 
@@ -132,7 +134,7 @@ class Design:
     - unknown: nothing but the propensities of the slate is known, if those are.
     """
 
-    kind: Literal["deterministic", "sequential", "one-coin", "uniform", "unknown"]
+    kind: DesignKind
     base: tuple[int, ...] = ()
     share: float = 0.0  # ε
     pool: tuple[int, ...] = ()

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class _Case:
 def enumerated_slates(design: Design, round: Round, following: Callable[[Sequence[int]], Floats]) -> Slates:
     """All slates of a design, by P(· | S) as a function of S; refused where there are more than `MOST_PREFIXES`."""
     key, n = rules_key(round), len(round.arm_ids)
-    return _enumerated(_Case(replace(design, sizes=()), round.slate_size, n, key, f"round {round.t}", following))
+    return _enumerated(_Case(design, round.slate_size, n, key, f"round {round.t}", following))
 
 
 def rules_key(round: Round) -> Hashable:

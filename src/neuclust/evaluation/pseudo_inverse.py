@@ -15,7 +15,7 @@ same shape share the inverses.
 
 import functools
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -41,8 +41,7 @@ def pseudo_inverse_weight(logging: Drawn, target: Drawn, round: Round, slate: Se
         supported, weight = _by_classes(_inverses(logging.kind, shape), labels, wanted, slate)
     else:
         key = None if round.rules is None else rules_key(round)
-        drawn = replace(logging, sizes=()) if isinstance(logging, Design) else logging  # not what Γ depends on
-        whole = _whole_inverse(_Case(drawn, round.slate_size, len(round.arm_ids), key, round))
+        whole = _whole_inverse(_Case(logging, round.slate_size, len(round.arm_ids), key, round))
         at = np.arange(len(slate)) * len(round.arm_ids) + np.asarray(slate)
         supported = whole.holds(wanted.reshape(-1, 1))
         weight = float(wanted.reshape(-1) @ whole.inverse[:, at].sum(1))

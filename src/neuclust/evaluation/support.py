@@ -1,7 +1,5 @@
 """Whether a log could have held what a target plays: without that, no weights make up for it."""
 
-from dataclasses import replace
-
 from neuclust.core import Round
 from neuclust.errors import DataError
 from neuclust.evaluation.designs import Drawn, Mixture, check_design, slot_chances, slot_marginals
@@ -13,7 +11,7 @@ ADVICE = "log with some exploration, or evaluate a target that plays what was lo
 
 def check_support(logging: Drawn, target: Drawn, round: Round) -> None:
     """Refuse a target that can draw a slate the logging design cannot: π(S) > 0 and μ(S) = 0."""
-    explores = any(_draws_all(design) for design in _designs(logging, round))
+    explores = any(draws_all(design) for design in _designs(logging, round))
     for design in _designs(target, round):
         slate = certain_slate(design, round)
         if slate is not None:
@@ -41,7 +39,7 @@ def certain_slate(design: Design, round: Round) -> tuple[int, ...] | None:
     """The one slate of a design that leaves nothing to chance; None for others."""
     if design.kind == "deterministic":
         return design.base
-    if _draws_all(design):
+    if draws_all(design):
         return None
     filling = Filling.of(round)
     for row in design.base:
@@ -50,7 +48,7 @@ def certain_slate(design: Design, round: Round) -> tuple[int, ...] | None:
     return None if filling.left else tuple(filling.taken)
 
 
-def _draws_all(design: Design) -> bool:
+def draws_all(design: Design) -> bool:
     """Whether every slate that the rules allow has a chance."""
     return design.kind == "uniform" or (design.kind in ("sequential", "one-coin") and design.share > 0)
 
@@ -59,7 +57,7 @@ def _designs(drawn: Drawn, round: Round) -> tuple[Design, ...]:
     found = drawn.designs if isinstance(drawn, Mixture) else (drawn,)
     for design in found:
         check_design(design, round)
-    return tuple(replace(design, sizes=()) for design in found)  # of the logged slate: the same design without them
+    return found
 
 
 def _missing(round: Round, expected: str, got: str) -> DataError:

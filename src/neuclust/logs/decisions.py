@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.core import Design, Round
+from neuclust.core import DesignKind as Kind
 
-__all__ = ["Design", "LoggedDecision"]
+__all__ = ["Design", "Kind", "LoggedDecision"]
 
 Floats = NDArray[np.float64]
 

@@ -1,0 +1,163 @@
+"""Policies judged from a log: fitted on its first part, weighed on the rest, the best once more on rows held back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from neuclust.configuration import checked
+from neuclust.errors import ConfigError, DataError, one_of
+from neuclust.evaluation.candidates import Candidate
+from neuclust.evaluation.estimators.catalogue import ESTIMATORS
+from neuclust.evaluation.estimators.diagnostics import diagnostics
+from neuclust.evaluation.estimators.rows import Contributions, Rows
+from neuclust.evaluation.judging import Judge, Scale
+from neuclust.evaluation.results import ENOUGH, Evaluation, Logged, best
+from neuclust.evaluation.scoring import Floats, Log, Plan, Table, Watch, rows_of, score
+from neuclust.evaluation.slate_values import SlateValue, parse_slate_value
+from neuclust.evaluation.survey import Survey, survey
+
+ADDITIVE = ("dr", "cascade-dr", "iips")  # in the order of what they assume: nothing, a cascade, additive slots
+NEEDS = {"marginals": ("iips", "siips"), "pi": ("pi",), "model": ("dm", "dr", "sndr", "switch", "cascade-dr")}
+
+
+@dataclass(frozen=True, slots=True)
+@checked(level=(0.5, 0.9999), fit=(0, 0.95), hold_back=(0, 0.9))
+class Question:
+    """What is asked of a log: the value of a slate, the estimator and interval (None: chosen by the data), and how
+    candidates learn: `frozen` after the first `fit` of the log, or `replay`, every logged slate after it was scored.
+    The last `hold_back` of the evaluated rows takes no part in the choice."""
+
+    reward: str = "sum"
+    reward_low: float = 0.0  # of a slot, or of the slate with `slate`
+    reward_high: float = 1.0
+    estimator: str = "auto"
+    interval: str | None = None
+    level: float = 0.95
+    learning: Literal["frozen", "replay"] = "frozen"
+    fit: float = 0.5
+    hold_back: float = 0.3
+    unseen: Literal["error", "zero", "drop"] = "error"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.estimator != "auto" and self.estimator not in ESTIMATORS:
+            raise ConfigError(one_of(self.estimator, ["auto", *ESTIMATORS]), field="estimator")
+
+
+def evaluate(
+    log: Log, candidates: Sequence[Candidate], question: Question, watch: Watch = lambda *_: None
+) -> Evaluation:
+    """What each candidate would have earned per slate, and how that compares with what ran."""
+    held = survey(log)
+    learner = _learning(log, held)
+    plan, names = _planned(question, held, learner)
+    table = score(log, candidates, plan, watch)
+    _check_support(table, plan)
+    plan.value.check(table.rewards, table.slate_rewards)
+    values = plan.value.of(table.rewards, table.slate_rewards)
+    judge = Judge(Scale(plan.value, learner or plan.replay), question.level, question.interval)
+    rows = {each.candidate.title: rows_of(table, each, values, plan) for each in table.scored}
+    chosen, kept = _split(len(values), question.hold_back if len(rows) > 1 else 0.0)
+    estimator, reason = choose_estimator(names, {title: part(each, chosen) for title, each in rows.items()})
+    judged = judge.all({title: part(each, chosen) for title, each in rows.items()}, values[chosen], estimator, reason)
+    winner = None
+    if len(values[kept]):
+        title = best(judged).policy
+        (winner,) = judge.all({title: part(rows[title], kept)}, values[kept], estimator, reason)
+    logged = _logged(log, held, plan, judge, values, table, learner)
+    return Evaluation(logged, tuple(judged), winner, question.level, _notes(held, table))
+
+
+def _learning(log: Log, held: Survey) -> bool:
+    """Whether the policy that ran learned: as its runs say, or as versions of its model that differ."""
+    told = [bool(getattr(start, "learning", False)) for start in getattr(log, "runs", {}).values()]
+    return any(told) or len(held.versions) > 1
+
+
+def _planned(question: Question, held: Survey, learner: bool) -> tuple[Plan, tuple[str, ...]]:
+    """The plan, and the estimators that may be used, in order."""
+    value = parse_slate_value(question.reward, held.slate_size, question.reward_low, question.reward_high)
+    names: tuple[str, ...] = (question.estimator,)
+    if question.estimator == "auto":
+        names = ADDITIVE if value.additive else ("dr", "ips")
+        names = names if held.known else tuple(name for name in names if name != "iips")
+    _check_estimators(names, value, held)
+    replay = question.learning == "replay"
+    fitted = 0 if replay else int(question.fit * held.decisions)
+    needs = frozenset(need for need, users in NEEDS.items() if any(name in users for name in names))
+    plan = Plan(
+        value, fitted, held.decisions - fitted, held.slate_size, held.dim, learner, replay, needs, question.unseen,
+        question.seed,
+    )  # fmt: skip
+    return plan, names
+
+
+def _check_estimators(names: Sequence[str], value: SlateValue, held: Survey) -> None:
+    for name in names:
+        if ESTIMATORS[name].value == "slots" and not value.additive:
+            got = f"got {value.name!r:.50}; use dr or ips, which assume nothing of it"
+            raise ConfigError(f"{name}: expected slates worth the sum of their slots, {got}", field="estimator")
+        if name in ("iips", "siips", "pi") and not held.known:
+            number = held.designs["unknown"]
+            got = f"got {number:,} decisions of an unknown one; use dr or ips"
+            raise DataError(f"{name}: expected a known design, whose slot marginals it needs, {got}", field="estimator")
+
+
+def _check_support(table: Table, plan: Plan) -> None:
+    for each in table.scored:
+        if each.unsupported:
+            share = f"in {each.unsupported:,} of {plan.evaluated:,} decisions"
+            what = f"{each.candidate.title} would show slates that what ran could never have shown"
+            advice = "log with exploration (anywhere above 0) first; no estimator can replace what was never tried"
+            raise DataError(f"missing support: {share} {what}; {advice}")
+
+
+def _split(rows: int, held_back: float) -> tuple[slice, slice]:
+    """Rows for the choice, and those held back from it."""
+    at = rows - int(held_back * rows)
+    return slice(0, at), slice(at, rows)
+
+
+def part(rows: Rows, chosen: slice) -> Rows:
+    """Some of the rows."""
+    arrays = {name: getattr(rows, name) for name in rows.__dataclass_fields__}
+    return replace(rows, **{name: array[chosen] for name, array in arrays.items() if isinstance(array, np.ndarray)})
+
+
+def contributions(estimator: str, rows: Rows) -> Contributions:
+    """Per-row contributions of an estimator by name."""
+    return ESTIMATORS[estimator].estimate(rows)
+
+
+def choose_estimator(names: Sequence[str], rows: dict[str, Rows]) -> tuple[str, str]:
+    """The estimator that assumes least among those with enough effective rows for every candidate, and why."""
+    if len(names) == 1:
+        return names[0], "as asked for"
+    for name in names:
+        least = min(diagnostics(contributions(name, each).weights).ess for each in rows.values())
+        if least >= ENOUGH:
+            return name, f"it assumes least of those with at least {ENOUGH:g} effective rows ({least:,.0f})"
+    plain = [name for name in names if name in ("iips", "ips")] or [names[-1]]
+    found = {name: min(diagnostics(contributions(name, each).weights).ess for each in rows.values()) for name in plain}
+    name = max(found, key=lambda each: found[each])
+    return name, f"no estimator has {ENOUGH:g} effective rows; this one has most ({found[name]:.1f})"
+
+
+def _logged(log: Log, held: Survey, plan: Plan, judge: Judge, values: Floats, table: Table, learner: bool) -> Logged:
+    ends, kind = judge.mean(values)
+    return Logged(
+        path=str(getattr(log, "path", "")), decisions=held.decisions, fitted=plan.fitted, evaluated=len(values),
+        value=float(values.mean()), interval=ends, interval_kind=kind, reward=plan.value.name, runs=tuple(held.runs),
+        designs=dict(held.designs), learning=learner, dropped=table.dropped + int(getattr(log, "skipped", 0)),
+    )  # fmt: skip
+
+
+def _notes(held: Survey, table: Table) -> tuple[str, ...]:
+    notes = []
+    if not held.known:
+        notes.append("some designs are unknown: whether what ran could have shown everything was not checked")
+    if table.dropped:
+        notes.append(f"{table.dropped:,} rows without observed rewards were left out")
+    return tuple(notes)

@@ -1,0 +1,121 @@
+"""What a log says of policies: estimates with intervals, differences to what ran, and a plain sentence for each."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SCHEMA = 1
+FEW = 10.0  # effective rows below which a log cannot tell
+ENOUGH = 100.0  # effective rows from which asymptotic intervals hold
+CANNOT_TELL = "this log cannot tell"
+Ends = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """The log itself: what its policy earned per slate on the rows that are evaluated."""
+
+    path: str
+    decisions: int
+    fitted: int  # decisions that candidates were fitted on
+    evaluated: int
+    value: float
+    interval: Ends
+    interval_kind: str
+    reward: str
+    runs: tuple[str, ...]
+    designs: Mapping[str, int]
+    learning: bool  # whether the logging policy learned, so that rows are not independent
+    dropped: int = 0  # rows left out because a reward was not observed, or as bad lines
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One policy: its value per slate, the difference to what ran on the same rows, and how much data that rests on."""
+
+    policy: str
+    estimator: str
+    estimate: float
+    interval: Ends
+    interval_kind: str
+    ess: float
+    difference: float
+    verdict: str
+    difference_interval: Ends  # holds for all policies together
+    rows: int
+    reason: str  # why this estimator and interval
+    largest_weights: tuple[float, ...] = ()
+    overlap: tuple[float, ...] = ()  # effective rows by slot
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """The log, every policy, and the best of them judged again on rows that were held back from the choice."""
+
+    logged: Logged
+    policies: tuple[Judgement, ...]
+    winner: Judgement | None = None
+    level: float = 0.95
+    notes: tuple[str, ...] = field(default=())
+
+    def document(self) -> dict[str, Any]:
+        """As JSON values; NaN and infinity are null."""
+        made = {"schema": SCHEMA, "level": self.level, "logged": asdict(self.logged), "notes": list(self.notes)}
+        made["policies"] = [asdict(each) for each in self.policies]
+        made["winner"] = None if self.winner is None else asdict(self.winner)
+        return {name: _plain(value) for name, value in made.items()}
+
+    @property
+    def sentence(self) -> str:
+        """What to do, in one sentence."""
+        best = max(self.policies, key=lambda each: each.estimate)
+        held = self.winner
+        if held is None:
+            return best.verdict
+        return f"{best.verdict}; on the {held.rows:,} rows held back: {held.verdict}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def verdict(policy: str, ess: float, difference: Ends, value: float) -> str:
+    """A sentence from the interval of the difference to what ran, in per cent of what it earned if that is above 0."""
+    if ess < FEW:
+        return f"{CANNOT_TELL} what {policy} would earn: only {ess:.1f} effective rows support it"
+    low, high = difference
+    if low > 0:
+        return f"{policy} is better than what ran by {_span(low, high, value)}"
+    if high < 0:
+        return f"{policy} is worse than what ran by {_span(-high, -low, value)}"
+    if math.isnan(low) or math.isnan(high):
+        return f"{CANNOT_TELL} what {policy} would earn"
+    between = f"the difference is between {_signed(low, value)} and {_signed(high, value)}"
+    return f"{CANNOT_TELL} {policy} from what ran: {between}"
+
+
+def _span(low: float, high: float, value: float) -> str:
+    if value <= 0:
+        return f"{low:.3g} to {high:.3g} per slate"
+    return f"{_percent(low / value)} to {_percent(high / value)} %"
+
+
+def _signed(end: float, value: float) -> str:
+    return f"{end:+.3g} per slate" if value <= 0 else f"{'+' if end >= 0 else '−'}{_percent(abs(end) / value)} %"
+
+
+def _percent(share: float) -> str:
+    """A share as a number of per cents with two digits, whole from 10 on."""
+    return f"{100 * share:.0f}" if 100 * share >= 10 else f"{100 * share:.2g}"
+
+
+def best(judgements: Sequence[Judgement]) -> Judgement:
+    """The policy of the largest estimate among those that the log can tell anything about, else of the largest."""
+    told = [each for each in judgements if each.ess >= FEW]
+    return max(told or judgements, key=lambda each: each.estimate)

@@ -1,0 +1,124 @@
+"""Logs of every kind behind one contract, columns of a Parquet file as targets, and the best policy kept for use."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from neuclust.errors import ConfigError, DataError, one_of
+from neuclust.evaluation.candidates import Candidate, learn
+from neuclust.evaluation.columns import KNOWN, ColumnSums, Weighed, weigh_columns
+from neuclust.evaluation.evaluate import Question
+from neuclust.evaluation.intervals.asymptotic import Moments, asymptotic
+from neuclust.evaluation.intervals.many import bonferroni_level
+from neuclust.evaluation.results import ENOUGH, Ends, Evaluation, Judgement, Logged, verdict
+from neuclust.evaluation.scoring import Log, Watch
+from neuclust.evaluation.slate_values import parse_slate_value
+from neuclust.evaluation.survey import survey
+
+FORMATS = ("vw", "obp")
+FIXED = "columns are weighed as rows of a fixed policy, which are independent"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An opened log; `recommender`: it is one of the front door, with tables of items and users."""
+
+    path: Path
+    log: Log
+    recommender: bool = False
+
+
+def open_source(path: Path, format: str | None, skip_bad: int, say: Callable[[str], None]) -> Source:
+    """The log at a path: of the front door, in the format of docs/logs.md, or one of another library."""
+    from neuclust.logs import open_log, read_obp, read_vw_ccb
+    from neuclust.recommender.log.rounds import logged_decisions
+
+    if not path.is_file():
+        raise DataError(f"{path}: expected a log, got {'a folder' if path.is_dir() else 'nothing there'}; name a file")
+    if format is not None:
+        if format not in FORMATS:
+            raise ConfigError(one_of(format, FORMATS), field="format")
+        return Source(path, read_vw_ccb(path, skip_bad=skip_bad, on_bad=say) if format == "vw" else read_obp(path))
+    if is_recommender_log(path):
+        return Source(path, logged_decisions(path, skip_bad=skip_bad, on_bad=say), recommender=True)
+    return Source(path, open_log(path, skip_bad=skip_bad, on_bad=say))
+
+
+def is_recommender_log(path: Path) -> bool:
+    """Whether the first line is the start of a recommender's log."""
+    if path.suffix.lower() == ".parquet":
+        return False
+    with path.open("rb") as file:
+        line = file.readline(1 << 26)
+    try:
+        first = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and first.get("event") == "start" and "item_id" in first
+
+
+def save_best(source: Source, candidate: Candidate, folder: Path) -> str:
+    """Learn the whole log by the candidate and save it; how it is loaded again."""
+    if source.recommender:
+        from neuclust.recommender.log.rounds import recommender_from_log
+
+        who = candidate.contestant
+        shop = recommender_from_log(source.path, who.title, dict(who.settings) or None, candidate.seed)
+        shop.save(folder)
+        return f'Recommender.load("{folder}")'
+    held = survey(source.log)
+    policy = candidate.built(held.dim, held.slate_size)
+    for decision in source.log.decisions():
+        learn(policy, decision)
+    policy.save(folder)
+    return f'neuclust.load("{folder}"); the log has no tables of items, so it is a policy and no recommender'
+
+
+# --- columns of a Parquet file --------------------------------------------------------------------------------------
+
+
+def judge_columns(path: Path, targets: Sequence[str], question: Question, watch: Watch) -> Evaluation:
+    """Targets whose chances are columns: every one under ips, snips and iips, or the estimator asked for."""
+    names: tuple[str, ...] = KNOWN if question.estimator == "auto" else (question.estimator,)
+    if not set(names) <= set(KNOWN):
+        raise ConfigError(f"expected {', '.join(KNOWN)} for columns, got {question.estimator}", field="estimator")
+    if question.interval not in (None, "asymptotic"):
+        raise ConfigError(f"expected asymptotic for columns, got {question.interval!r:.50}", field="interval")
+    made = partial(parse_slate_value, question.reward, low=question.reward_low, high=question.reward_high)
+    if not made(1).additive:
+        names = tuple(name for name in names if name != "iips")
+    sums = weigh_columns(path, targets, made, names, partial(watch, "weighing"))
+    level = bonferroni_level(len(targets), question.level)
+    judged = [
+        _judgement(target, name, each, sums, (question.level, level)) for (target, name), each in sums.targets.items()
+    ]
+    logged = Logged(
+        path=str(path), decisions=sums.logged.count, fitted=0, evaluated=sums.logged.count,
+        value=float(sums.logged.mean), interval=_ends(sums.logged, question.level, sums.span),
+        interval_kind="asymptotic", reward=question.reward, runs=(), designs={}, learning=False,
+    )  # fmt: skip
+    return Evaluation(logged, tuple(judged), None, question.level, (FIXED,))
+
+
+def _judgement(target: str, estimator: str, each: Weighed, sums: ColumnSums, levels: tuple[float, float]) -> Judgement:
+    """A target under one estimator; intervals by moments."""
+    if each.contributions is None or each.differences is None:
+        raise DataError(f"{target}: expected rows, got none")
+    low, high = sums.span
+    apart = _ends(each.differences, levels[1], (low - high, high - low))
+    warnings = () if each.ess >= ENOUGH else (f"{each.ess:.1f} effective rows are few for a normal approximation",)
+    return Judgement(
+        policy=target, estimator=estimator, estimate=float(each.contributions.mean),
+        interval=_ends(each.contributions, levels[0], sums.span), interval_kind="asymptotic", ess=each.ess,
+        difference=float(each.differences.mean), difference_interval=apart, rows=sums.logged.count,
+        verdict=verdict(f"{target} ({estimator})", each.ess, apart, float(sums.logged.mean)),
+        reason=f"{estimator}: its chances are columns of the log. asymptotic: the logger stayed the same",
+        largest_weights=each.largest, warnings=warnings,
+    )  # fmt: skip
+
+
+def _ends(moments: Moments, level: float, span: Ends) -> Ends:
+    found = asymptotic(moments, level, span)
+    return float(found.low), float(found.high)
