@@ -16,7 +16,7 @@ PACKAGE = ROOT / "src" / "neuclust"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*DOCS, *sorted(ROOT.glob("*.md"))]
 BELOW = ["kernels", "models", "slates", "policies", "environments", "data"]
-ROOMS = [*BELOW, "recommender", "experiment", "analysis", "report"]
+ROOMS = [*BELOW, "logs", "recommender", "experiment", "evaluation", "analysis", "report"]
 MODULES = [*ROOMS, *["core", "randomness", "configuration", "persistence", "registry"]]
 FOLDERS = tuple(
     f"{folder}/" for folder in ["src", "tests", "docs", "benchmarks", "tools", "experiments", "cli", *ROOMS]

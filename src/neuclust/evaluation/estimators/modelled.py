@@ -9,7 +9,7 @@ import numpy as np
 
 from neuclust.errors import ConfigError
 from neuclust.evaluation.estimators.rows import Contributions, Floats, Rows
-from neuclust.evaluation.estimators.weighting import normalised, prefix_weights, slate_weights
+from neuclust.evaluation.estimators.weighting import mean_of_slots, normalised, prefix_weights, slate_weights
 
 
 def direct(rows: Rows) -> Contributions:
@@ -53,9 +53,8 @@ def switch(rows: Rows, threshold: float | None = None) -> Contributions:
     nearly always above τ: a deterministic target and few rows.
     """
     if threshold is not None and not threshold >= 0:
-        raise ConfigError(
-            f"expected a largest weight of at least 0, got {threshold}; leave it out for √n", field="switch"
-        )
+        got = f"got {threshold}; leave it out for √n"
+        raise ConfigError(f"switch: expected a largest weight of at least 0, {got}")
     most = math.sqrt(len(rows)) if threshold is None else threshold
     weights = slate_weights(rows)
     weights = np.where(weights <= most, weights, 0.0)
@@ -67,15 +66,16 @@ def switch(rows: Rows, threshold: float | None = None) -> Contributions:
 
 
 def cascade_dr(rows: Rows) -> Contributions:
-    """Cascade doubly robust: mean of Σ_j w_j (r_j − q̂_j) + w_{j−1} v̂_j, w_j = Π_{i ≤ j} ρ_i, w_0 = 1 (Kiyohara et al. 2022).
+    """Cascade doubly robust (Kiyohara et al. 2022): mean of Σ_j w_j (r_j − q̂_j) + w_{j−1} v̂_j, w_j = Π_{i ≤ j} ρ_i.
 
-    q̂_j is a model's reward of slot j, or of slots j to k, after S_1, …, S_j, and v̂_j = Σ_a π(a | S_1, …, S_{j−1}) q̂_j of
-    arm a in slot j. Assumes that r_j depends on the arms in slots 1 to j alone; the model may be wrong. Fails where
-    `rips` does: a later arm that draws clicks away from an earlier one.
+    w_0 = 1; q̂_j is a model's reward of slots j to k under π after the logged S_1, …, S_j, and v̂_j its mean over arms of
+    slot j, Σ_a π(a | S_1, …, S_{j−1}) q̂_j(a); rewards of slot j alone do as well, with more variance. Assumes that r_j
+    depends on the arms in slots 1 to j alone; the model may be wrong. Fails where `rips` does: a later arm that draws
+    clicks away from an earlier one.
     """
     weights = prefix_weights(rows)
     gains = weights * (rows.of("rewards") - rows.of("q_hat")) + _before(weights) * rows.of("v_hat")
-    return Contributions.of(gains.sum(axis=1), weights[:, -1])
+    return Contributions.of(gains.sum(axis=1), mean_of_slots(weights, rows))
 
 
 def scascade_dr(rows: Rows) -> Contributions:
@@ -87,7 +87,8 @@ def scascade_dr(rows: Rows) -> Contributions:
     weights = prefix_weights(rows)
     real = rows.real(weights.shape[1])
     values = normalised(weights, rows.of("rewards") - rows.of("q_hat"), real)
-    return Contributions.of(values + normalised(_before(weights), rows.of("v_hat"), real), weights[:, -1])
+    values = values + normalised(_before(weights), rows.of("v_hat"), real)
+    return Contributions.of(values, mean_of_slots(weights, rows))
 
 
 def _before(weights: Floats) -> Floats:

@@ -42,7 +42,7 @@ def ips(rows: Rows) -> Contributions:
 def snips(rows: Rows) -> Contributions:
     """Self-normalised slate IPS: V = Σ w R / Σ w (Swaminathan and Joachims 2015).
 
-    Assumes what `ips` does, and many rows: the bias falls as 1/n. Fails on one row: V = R whatever π is, the value of μ.
+    Assumes what `ips` does, and many rows: the bias falls as 1/n. Fails on one row: V = R whatever π is.
     """
     return _normalised_slates(slate_weights(rows), rows.of("slate_rewards"))
 
@@ -53,7 +53,7 @@ def _normalised_slates(weights: Floats, rewards: Floats) -> Contributions:
 
 
 def normalised(weights: Floats, rewards: Floats, real: Flags) -> Floats:
-    """Linearised contributions to Σ_j p_j V_j, V_j = Σ_i w_ij r_ij / Σ_i w_ij over rows that have slot j, p_j their share:
+    """Linearised contributions to Σ_j p_j V_j, V_j = Σ_i w_ij r_ij / Σ_i w_ij over the share p_j of rows with slot j:
 
         Σ_j 1[slot j is real] [V_j + w_ij (r_ij − V_j) / mean w_j],   (n, k), (n, k), (n, k) -> (n,).
 
@@ -64,8 +64,8 @@ def normalised(weights: Floats, rewards: Floats, real: Flags) -> Floats:
         return np.full(len(weights), np.nan)
     mean = np.where(counts > 0, totals, 1.0) / np.maximum(counts, 1)
     value = (weights * rewards * real).sum(0) / np.where(counts > 0, totals, 1.0)
-    parts: Floats = real * (value + weights * (rewards - value) / mean)
-    return parts.sum(axis=1)
+    parts: Floats = (real * (value + weights * (rewards - value) / mean)).sum(axis=1)
+    return parts
 
 
 # --- sums over slots ------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def iips(rows: Rows) -> Contributions:
     slot 2 then earns by what stands in slot 1, and μ and π put different arms there.
     """
     weights = slot_weights(rows)
-    return Contributions.of((weights * rows.of("rewards")).sum(axis=1), _mean_of_slots(weights, rows))
+    return Contributions.of((weights * rows.of("rewards")).sum(axis=1), mean_of_slots(weights, rows))
 
 
 def siips(rows: Rows) -> Contributions:
@@ -88,7 +88,7 @@ def siips(rows: Rows) -> Contributions:
     """
     weights = slot_weights(rows)
     values = normalised(weights, rows.of("rewards"), rows.real(weights.shape[1]))
-    return Contributions.of(values, _mean_of_slots(weights, rows))
+    return Contributions.of(values, mean_of_slots(weights, rows))
 
 
 def rips(rows: Rows) -> Contributions:
@@ -98,7 +98,7 @@ def rips(rows: Rows) -> Contributions:
     clicks away from an earlier one: a bargain in slot 3 that users see before they click in slot 1.
     """
     weights = prefix_weights(rows)
-    return Contributions.of((weights * rows.of("rewards")).sum(axis=1), _mean_of_slots(weights, rows))
+    return Contributions.of((weights * rows.of("rewards")).sum(axis=1), mean_of_slots(weights, rows))
 
 
 def srips(rows: Rows) -> Contributions:
@@ -108,10 +108,10 @@ def srips(rows: Rows) -> Contributions:
     """
     weights = prefix_weights(rows)
     values = normalised(weights, rows.of("rewards"), rows.real(weights.shape[1]))
-    return Contributions.of(values, _mean_of_slots(weights, rows))
+    return Contributions.of(values, mean_of_slots(weights, rows))
 
 
-def _mean_of_slots(weights: Floats, rows: Rows) -> Floats:
+def mean_of_slots(weights: Floats, rows: Rows) -> Floats:
     """The mean weight of a row's real slots, which stands for the row in its effective sample size: (n,)."""
     real = rows.real(weights.shape[1])
     means: Floats = (weights * real).sum(axis=1) / np.maximum(real.sum(axis=1), 1)
