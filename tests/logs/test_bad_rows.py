@@ -57,7 +57,7 @@ DECISIONS = {
     "one coin": (design(kind="one-coin", base=[]), "the slate that one coin is thrown for as design.base"),
     "query": (put(query=[1.0]), "expected 4 entries of query, got 1"),
     "features": (put(features=[1.0] * 7), "expected 36 entries of features, got 7"),
-    "no features": (put(eligible=[10, 17, 24, 99], slate=[10, 17, 99], design=None), "the profile of every eligible arm"),
+    "no features": (put(eligible=[10, 17, 24, 99], slate=[10, 17, 99], design=None), "profile of every eligible arm"),
     "id": (put(id=""), "expected a text as id"),
     "t": (put(t=0), "a whole number of at least 1 as t"),
     "event": (put(event="decided"), "event: expected one of start, arm, decision, feedback, got 'decided'"),
@@ -157,8 +157,8 @@ def test_lines_that_are_no_events_are_named(path: Path) -> None:
     """Fails when a broken line in the middle of a log is passed over."""
     text = path.read_text()
     for line, said in (
-        ("{broken", "expected a JSON object, got b'{broken"),
-        ("[1]", "expected a JSON object, got [1]"),
+        ("{broken", "a JSON object, got b'{broken"),
+        ("[1]", "a JSON object, got [1]"),
     ):
         path.write_text(text.replace("\n", f"\n{line}\n", 1))
         with pytest.raises(DataError) as refused:
