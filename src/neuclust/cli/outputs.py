@@ -1,10 +1,11 @@
 """Places given on the command line: checked before a run, written whole after every finished run, drawn at the end."""
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -12,18 +13,22 @@ from neuclust.errors import ConfigError, not_written
 from neuclust.experiment.records import RunRecord
 from neuclust.files import write_text
 
+if TYPE_CHECKING:
+    from neuclust.logs import LogWriter
+
 RUNS, PREVIOUS = "runs.json", "runs.previous.json"
 STDOUT = "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The folder, JSON file (`-` = stdout), picture and policy folder a command asked for."""
+    """The folder, JSON file (`-` = stdout), picture, policy folder and log of decisions a command asked for."""
 
     out: Path | None = None
     json: str | None = None
     plot: Path | None = None
     save: Path | None = None
+    log: Path | None = None
 
     @property
     def json_to_stdout(self) -> bool:
@@ -42,7 +47,7 @@ class Outputs:
         """Refuse, before anything runs, what could not be written after it; makes the `--out` folder."""
         if self.plot is not None and self.plot.suffix.lower() not in (".png", ".svg"):
             raise ConfigError(f"--plot: expected a file named .png or .svg, got {self.plot}; rename it")
-        for option, file in (("--json", self._json_file), ("--plot", self.plot)):
+        for option, file in (("--json", self._json_file), ("--plot", self.plot), ("--log", self.log)):
             if file is not None:
                 require_file(option, file)
         if self.save is not None:
@@ -55,6 +60,20 @@ class Outputs:
                 require_writable("--save", self.save)
         if self.out is not None:
             require_writable("--out", self.out, make=True)
+
+    @contextmanager
+    def logging(self, runs: Iterable[str]) -> "Iterator[LogWriter | None]":
+        """A writer of the log for runs of these names, refused where it holds one of them; whole at the end."""
+        if self.log is None:
+            yield None
+            return
+        from neuclust.logs import LogWriter
+
+        with LogWriter(self.log) as writer:
+            for name in writer.runs.intersection(runs):
+                said = f"expected a log without the run {name}, got {self.log}, which holds one"
+                raise ConfigError(f"{said}; name another file or remove it", field="log")
+            yield writer
 
     def set_aside(self) -> Path | None:
         """Rename the records of an earlier command in the folder; where they are now, if there are any."""

@@ -21,17 +21,18 @@ from neuclust.experiment.records import RunRecord, runs_document
 from neuclust.experiment.sinks import FAILURES, RunsFiles
 from neuclust.experiment.store import read_store
 from neuclust.experiment.sweep import Standing, sweep
-from neuclust.experiment.tasks import Task, opened_problem
+from neuclust.experiment.tasks import Task, opened_problem, run_name
 
 
 def play_tasks(tasks: Sequence[Task], outputs: Outputs, quiet: bool, device: str | None = None) -> int:
     """Play every task, in batches where a device is named; the exit code is 0, or 130 after Ctrl-C."""
     outputs.check()
     policies: deque[Policy] = deque(maxlen=1)
-    engine = make_engine(f"device:{device}") if device else InlineEngine(policies.append, titled=False).play
     sink = RunsFiles(outputs.files(), tasks)
     try:
-        with watched(quiet, len(tasks), ONE_MORE_ROUND) as view:
+        with outputs.logging(map(run_name, tasks)) as log, watched(quiet, len(tasks), ONE_MORE_ROUND) as view:
+            inline = InlineEngine(policies.append, titled=False, log=log).play
+            engine = make_engine(f"device:{device}") if device else inline
             if not quiet:
                 view.say(rewards_sentence(opened_problem(tasks[0]).rewards, tasks[0].problem.name))
             for outcome in engine(tasks, view):

@@ -12,6 +12,7 @@ from neuclust.environments.problem import RoundScore, arrival, scored
 from neuclust.errors import ConfigError, StateError
 from neuclust.experiment.delayed_feedback import DelayedFeedback
 from neuclust.experiment.records import RunRecord
+from neuclust.experiment.run_log import RunLog
 
 CURVE_POINTS = 200
 
@@ -81,10 +82,12 @@ def is_curve_point(t: int, rounds: int) -> bool:
 
 
 class Hooks(TypedDict, total=False):
-    """`on_round` gets the sums after every round; `stop`, called before it, may end the run as `interrupted`."""
+    """`on_round` gets the sums after every round; `stop`, called before it, may end the run as `interrupted`; `log`
+    writes every decision."""
 
     on_round: Callable[[Tally], None] | None
     stop: Callable[[], bool] | None
+    log: RunLog | None
 
 
 def run(
@@ -93,7 +96,7 @@ def run(
     """Play `rounds` rounds and return their record, with `seed` written down; feedback may have a later `arrival`."""
     if not 1 <= rounds <= environment.horizon:
         raise ConfigError(f"{environment.name}: expected 1 to {environment.horizon} rounds, got {rounds}")
-    on_round, stop = hooks.get("on_round"), hooks.get("stop")
+    on_round, stop, log = hooks.get("on_round"), hooks.get("stop"), hooks.get("log")
     tally, pending, began = Tally(rounds), DelayedFeedback(), perf_counter()
     for t in range(1, rounds + 1):
         if stop is not None and stop():
@@ -103,10 +106,15 @@ def run(
         slate = policy.select(round)
         selected = perf_counter()
         feedback = environment.play(round, slate)
+        due = arrival(environment, round.t)
+        if log is not None:
+            log.decided(round, slate, feedback if due == round.t else None)
         paid = perf_counter()
-        pending.add((round, slate, feedback), arrival(environment, round.t))
+        pending.add((round, slate, feedback), due)
         for update in pending.due(round.t):
             policy.update(*update)
+            if log is not None:
+                log.updated(round.t, *update)
         tally.update_seconds += perf_counter() - paid
         tally.select_seconds += selected - asked
         tally.add(scored(environment, round, slate, feedback))

@@ -17,8 +17,11 @@ from neuclust.experiment.contestants import Contestant, parse_contestants
 from neuclust.experiment.held_out import LaterRounds, Part, split_problem
 from neuclust.experiment.problem import DEFAULT_ENV, OpenProblem, Problem, open_problem
 from neuclust.experiment.records import RunRecord
+from neuclust.experiment.run import Hooks as RunHooks
 from neuclust.experiment.run import RunLabel, Tally, run
+from neuclust.experiment.run_log import RunLog, run_start
 from neuclust.experiment.spec import SweepSpec
+from neuclust.logs import LogWriter
 from neuclust.registry import policy_config, source_hash
 
 KEY_LETTERS = 32
@@ -147,11 +150,13 @@ def _sources(root: Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Calls made during a run: `on_round` after every round, `stop` before it, `on_policy` with the final policy."""
+    """Calls made during a run: `on_round` after every round, `stop` before it, `on_policy` with the final policy, and
+    the `log` it is written to."""
 
     on_round: Callable[[Tally], None] | None = None
     stop: Callable[[], bool] | None = None
     on_policy: Callable[[Policy], None] | None = None
+    log: LogWriter | None = None  # gets every decision, as the run `run_name`
 
 
 def play_task(task: Task, hooks: Hooks | None = None, dataset: ProfileDataset | None = None) -> RunRecord:
@@ -165,10 +170,19 @@ def play_task(task: Task, hooks: Hooks | None = None, dataset: ProfileDataset | 
     policy = task.contestant.build(environment, task.seed)
     played = LaterRounds(environment, opened.skipped) if opened.skipped else environment
     label = label_of(task, opened)
-    record = run(policy, played, task.rounds, task.seed, label=label, on_round=hooks.on_round, stop=hooks.stop)
+    log = None
+    if hooks.log is not None:
+        log = RunLog(hooks.log, run_start(run_name(task), task.contestant.title, policy, environment))
+    calls = RunHooks(on_round=hooks.on_round, stop=hooks.stop, log=log)
+    record = run(policy, played, task.rounds, task.seed, label=label, **calls)
     if hooks.on_policy is not None and record.rounds:
         hooks.on_policy(policy)
     return record
+
+
+def run_name(task: Task) -> str:
+    """The run of a task in a log: `linucb-seed0`."""
+    return f"{task.contestant.title}-seed{task.seed}"
 
 
 def label_of(task: Task, opened: OpenProblem) -> RunLabel:

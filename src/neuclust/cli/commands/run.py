@@ -29,6 +29,9 @@ class RunOptions:
     json: str | None = json_option("Records")
     plot: Path | None = option(None, "Regret curves as .png or .svg.", "FILE")
     save: Path | None = option(None, "Folder for the learned policy of the last run.", "DIR")
+    log: Path | None = option(
+        None, "Every decision with its chances and rewards, as .jsonl or .parquet (docs/logs.md).", "FILE"
+    )
     threads: int = option(1, "Threads for the arithmetic; more only pay from about 100,000 arms on.", "N", min=1)
     device: str | None = option(
         None, "All runs at once on cpu or cuda: NeUClust (offline) and CN-UCB, the same slates as one by one.", "NAME"
@@ -46,6 +49,8 @@ def run(options: RunOptions) -> None:
         raise ConfigError(f"expected one policy to keep, got {len(names)}; give one --policy with it", field="save")
     if options.save is not None and options.device is not None:
         raise ConfigError("expected runs one by one, got --device, which keeps no policy; drop one", field="save")
+    if options.log is not None and options.device is not None:
+        raise ConfigError("expected runs one by one, got --device, which logs nothing; drop one", field="log")
     limit_threads(options.threads)
     from neuclust.cli.session import play_tasks
     from neuclust.experiment.contestants import parse_contestants
@@ -56,5 +61,5 @@ def run(options: RunOptions) -> None:
     )
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     tasks = make_tasks(options.problem.named(), contestants, seeds)
-    outputs = Outputs(options.out, options.json, options.plot, options.save)
+    outputs = Outputs(options.out, options.json, options.plot, options.save, options.log)
     raise typer.Exit(play_tasks(tasks, outputs, options.quiet, options.device))

@@ -19,6 +19,7 @@ from neuclust.errors import ConfigError, NeuclustError, StateError, one_of, plai
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally
 from neuclust.experiment.tasks import Hooks, Task, play_task
+from neuclust.logs import LogWriter
 
 ENGINES = ("processes", "inline", "ray", "device")
 ALIASES = {"process": "processes"}  # the name until 0.1
@@ -161,10 +162,12 @@ def play(
 
 @dataclass(frozen=True, slots=True)
 class InlineEngine:
-    """One run after the other in this process; `on_policy` gets each final policy, `titled` warnings name the run."""
+    """One run after the other in this process; `on_policy` gets each final policy, `titled` warnings name the run, and
+    `log` gets every decision."""
 
     on_policy: Callable[[Policy], None] | None = None
     titled: bool = True
+    log: LogWriter | None = None
 
     def play(self, tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
         for task in tasks:
@@ -175,7 +178,7 @@ class InlineEngine:
             def on_round(tally: Tally, task: Task = task) -> None:
                 watch.played(task, Progress.of(tally))
 
-            hooks = Hooks(on_round, watch.stopped, self.on_policy)
+            hooks = Hooks(on_round, watch.stopped, self.on_policy, self.log)
             outcome = Outcome(task, attempt(task, hooks, self.titled))
             if not isinstance(outcome.result, RunRecord) or outcome.result.rounds:
                 yield outcome
