@@ -15,6 +15,7 @@ from neuclust.errors import DataError, NeuclustError, StateError
 from neuclust.recommender.choices import numbers
 from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.feedback.rewards import SlateValue, Values
+from neuclust.recommender.log.events import FORMAT
 from neuclust.recommender.tables.values import Id, Value, plain_id, value_from_json
 
 Row = Mapping[str, Value]  # what is missing is left out
@@ -150,7 +151,7 @@ class _Reading:
 
     def start(self, event: dict[str, Any]) -> None:
         """A new run: its items and users follow."""
-        if event["format"] > 1:
+        if event["format"] > FORMAT:
             raise ValueError(f"format {event['format']!r:.20}, which a later version writes")
         self.removed |= self.tables["items"]
         self.tables = {"items": {}, "users": {}}
