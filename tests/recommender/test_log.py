@@ -51,7 +51,7 @@ def test_the_log_has_every_event_with_its_request(tmp_path: Path) -> None:
     expected = ["start", *["items"] * 6, *["users"] * 2, "decision", "feedback", "feedback", "learned"]
     assert kinds == [*expected, "items", "users", "removed"]
     start = events(path)[0]
-    assert (start["format"], start["item_id"], start["user_id"], start["slate_size"]) == (2, "sku", "user", 2)
+    assert (start["format"], start["item_id"], start["user_id"], start["slate_size"]) == (1, "sku", "user", 2)
     assert start["settings"]["policy"] == "linucb"
     assert start["settings"]["feedback"]["window"] == 3600.0
     (decided,) = events(path, "decision")
@@ -170,7 +170,7 @@ def test_reading_passes_over_a_line_that_is_being_written(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "line", [b"nonsense\n", b"[]\n", b'{"event":3}\n', b'{"event":"items"}\n', b'{"event":"removed","ids":["?"]}\n',
              b'{"event":"decision","id":"x","items":[["s0"]]}\n', b"\xff\xfe\n", b"\n", b"[" * 100_000 + b"\n",
-             b'{"event":"start","format":"2"}\n', b'{"event":"start","format":3}\n'],
+             b'{"event":"start","format":"2"}\n', b'{"event":"start","format":2}\n'],
 )  # fmt: skip
 def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "shop.jsonl"
@@ -192,7 +192,7 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
         (b"sku,price", "expected the log of a recommender"),
         (b'{"event":"start"}\n', "expected the log of a recommender"),
         (b'{"event":"items"}\n', "expected the log of a recommender"),
-        (b'{"event":"start","format":3}\n', "expected a log of format 2"),
+        (b'{"event":"start","format":2}\n', "expected a log of format 1"),
         (b'{"event":"start","format":1,"item_id":"id"}\n', "item_id='sku'.*item_id='id'"),
         (b'{"event":"start","format":1,"item_id":"sku","user_id":"user","slate_size":3}\n', "slate_size=2"),
         (b'{"event":"start","format":1,"item_id":"sku","user_id":"user","slate_size":3}\n{"ev', "slate_size=2"),

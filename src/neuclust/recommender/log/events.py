@@ -16,7 +16,7 @@ The events, by the entry `event`:
 - `learned`: `decision`, `rewards` per slot and `slate` on the policy's scale, whether it `revised` an earlier lesson;
 - `refit`: `version` and `features`.
 
-Format 1 had no `run`, `model` and `sizes`, and of a `design` only its kind and settings.
+Logs of earlier versions have no `run`, `model` and `sizes`, and of a `design` only its kind and settings.
 
 Ids keep their type, dates are {"date": …} or {"datetime": …}, lists and vectors are lists, missing values and NaN null.
 """
@@ -41,7 +41,7 @@ from neuclust.recommender.options import Settings
 from neuclust.recommender.requests import Request
 from neuclust.recommender.tables.values import Id, value_to_json
 
-FORMAT = 2
+FORMAT = 1  # entries that were added since are optional to readers
 SAME = ("item_id", "user_id", "slate_size")  # settings that all runs of one log share
 START = b'{"event":"start",'  # how every log begins
 
