@@ -157,14 +157,14 @@ def read_history(path: Path) -> History:
 
 
 @contextmanager
-def naming_line(path: Path, at: int, kind: str) -> Iterator[None]:
-    """Whatever a damaged event makes the code inside raise, as a `StateError` that names file and line."""
+def naming_line(path: Path, at: int, kind: str, raised: type[NeuclustError] = StateError) -> Iterator[None]:
+    """Whatever a damaged event makes the code inside raise, as one error that names file and line."""
     try:
         yield
     except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError, NeuclustError) as error:
         said = str(error) if isinstance(error, NeuclustError) else f"{type(error).__name__} {error!s:.200}"
         got = f"got {said:.300}; mend or drop the line"
-        raise StateError(f"log {path}, line {at}: expected what a {kind:.50} holds, {got}") from None
+        raise raised(f"log {path}, line {at}: expected what a {kind:.50} holds, {got}") from None
 
 
 class HistoryReading:
