@@ -61,6 +61,8 @@ def test_the_log_has_every_event_with_its_request(tmp_path: Path) -> None:
     assert (decided["at_most"], decided["request_id"], decided["t"]) == ({"kind": 1}, "r1", 1)
     assert (decided["propensities"], decided["means"]) == (choice.propensities, choice.means)
     assert (decided["bonuses"], decided["version"]) == (choice.bonuses, 1)
+    assert (decided["run"], decided["model"], decided["sizes"]) == (start["run"], 0, [2, 1])
+    assert choice.id.startswith(start["run"])
     first, second = events(path, "feedback")
     assert (first["items"], first["shown"], first["feedback_id"]) == ([[choice.items[0], 1.0]], 2, 5)
     assert (first["status"], first["partial"]) == ("open", True)
@@ -78,15 +80,24 @@ def test_the_log_has_every_event_with_its_request(tmp_path: Path) -> None:
         ({"policy": "linucb", "exploration": Exploration(share=0.5, pool=3, anywhere=0.5)}, "sequential"),
         ({"policy": "linucb", "exploration": 0.0}, "deterministic"),
         ({"policy": "uniform"}, "uniform"),
+        ({"policy": "epsilon-greedy", "settings": {"exploration": 0.5}}, "one-coin"),
     ],
 )
-def test_the_design_of_exploration_is_named(tmp_path: Path, options: dict[str, Any], kind: str) -> None:
+def test_the_design_of_the_draw_is_logged_in_item_ids(tmp_path: Path, options: dict[str, Any], kind: str) -> None:
+    """Fails when a design lacks what its propensities are computed from, or has more than it needs."""
     make_path = tmp_path / "shop.jsonl"
-    make(make_path, **options).recommend("ann")
+    make(make_path, **options).recommend("ann", eligible=["s5", "s4", "s3", "s2"], at_most={"kind": 1})
     (decided,) = events(make_path, "decision")
-    assert decided["design"]["kind"] == kind
+    design = decided["design"]
+    assert (design["kind"], decided["sizes"]) == (kind, [4, 2])
+    needs = {"sequential": {"base", "share", "pool", "anywhere"}, "one-coin": {"base", "share"}}.get(kind, set())
+    assert set(design) == {"kind", *needs}
+    for name, count in (("base", 2), ("pool", 3)):
+        if name in needs:
+            assert len(design[name]) == count
+            assert set(design[name]) <= {"s5", "s4", "s3", "s2"}
     if kind == "sequential":
-        assert decided["design"] == {"kind": "sequential", "share": 0.5, "pool": 3, "anywhere": 0.5}
+        assert (design["share"], design["anywhere"]) == (0.5, 0.5)
 
 
 clocks = st.datetimes(timezones=st.sampled_from([None, UTC])).map(lambda moment: moment.replace(fold=0))

@@ -60,10 +60,11 @@ class Answers:
         return request.request_id is not None and id_text(request.request_id) not in self._known
 
     def note(self, request: Request, choice: Choice) -> None:
-        """Remember an answer, without the rows that learning needs."""
+        """Remember an answer, without what learning and the log need."""
         if request.request_id is None:
             return
-        self._known[id_text(request.request_id)] = request.fingerprint(), replace(choice, shown=None, request=None)
+        kept = replace(choice, design=None, shown=None, request=None)
+        self._known[id_text(request.request_id)] = request.fingerprint(), kept
         if len(self._known) > self.most:
             del self._known[next(iter(self._known))]
 

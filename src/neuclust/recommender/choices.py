@@ -13,6 +13,7 @@ from torch import Tensor
 
 from neuclust.core import Slate
 from neuclust.errors import DataError
+from neuclust.recommender.drawn import Drawn
 from neuclust.recommender.requests import Request, request_from_json, request_to_json
 from neuclust.recommender.tables.values import Id
 
@@ -122,6 +123,8 @@ class Choice:
     time: float = math.nan
     policy: str = ""
     version: int = 1
+    model: int = 0  # lessons that the policy had learned
+    design: Drawn | None = field(default=None, repr=False, compare=False)  # how the slate was drawn
     shown: Shown | None = field(default=None, repr=False, compare=False)
     request: Request | None = field(default=None, repr=False, compare=False)  # of a reader, for the shop's log
 
@@ -138,22 +141,26 @@ class Choice:
             plain[name] = None if plain[name] is None else _listed(plain[name])
         plain["time"] = _listed([self.time])[0]
         shown = None if self.shown is None else self.shown.to_json()
-        return {**plain, "shown": shown, "request": None if self.request is None else request_to_json(self.request)}
+        design = None if self.design is None else {**self.design.to_json(), "sizes": list(self.design.sizes)}
+        request = None if self.request is None else request_to_json(self.request)
+        return {**plain, "design": design, "shown": shown, "request": request}
 
     @classmethod
     def from_json(cls, saved: Any) -> "Choice":
         """What `to_json` wrote, as JSON values or as their text."""
         if isinstance(saved, str | bytes):
             saved = _parsed(saved)
-        if not isinstance(saved, Mapping) or set(saved) != {*_CHECKS, "shown", "request"}:
+        if not isinstance(saved, Mapping) or set(saved) | _LATER.keys() != {*_CHECKS, "design", "shown", "request"}:
             raise DataError(f"choice: expected what Choice.to_json gave, got {saved!r:.100}")
+        saved = _LATER | dict(saved)
         read = {name: _entry(saved, name, check) for name, check in _CHECKS.items()}
         given = ("items", "means", "bonuses", "explored", "propensities")
         if len({len(read[name]) for name in given if read[name] is not None}) > 1:
             raise DataError("choice: expected a mean, a bonus and a propensity for each of its items, got others")
-        shown, request = saved["shown"], saved["request"]
+        design, shown, request = saved["design"], saved["shown"], saved["request"]
         return cls(
-            **read, shown=None if shown is None else Shown.from_json(shown),
+            **read, design=None if design is None else Drawn.from_json(design),
+            shown=None if shown is None else Shown.from_json(shown),
             request=None if request is None else request_from_json(request),
         )  # fmt: skip
 
@@ -199,6 +206,7 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+_LATER = {"model": 0, "design": None}  # entries that choices of earlier versions do not have
 _NOTHING = type(None)
 _CHECKS: dict[str, Callable[[Any], Any]] = {
     "id": _of(str), "items": _list_of(_of(str, int)),
@@ -207,4 +215,5 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "ignored": _list_of(_of(str, int)), "explored": _list_of(_of(bool)), "required": _list_of(_of(bool)),
     "request_id": _of(str, int, _NOTHING),
     "user": _of(str, int, _NOTHING), "time": _number, "policy": _of(str), "version": _of(int),
+    "model": _of(int),
 }  # fmt: skip

@@ -11,6 +11,7 @@ from neuclust.core import Cap, Round, Rules, Slate
 from neuclust.errors import DataError
 from neuclust.models.crossed import CrossedRounds
 from neuclust.recommender.choices import Choice, Shown
+from neuclust.recommender.drawn import Drawn, slot_sizes
 from neuclust.recommender.items.catalogue import Catalogue, Users
 from neuclust.recommender.learner import Learner, SelectsMany
 from neuclust.recommender.requests import Request
@@ -51,8 +52,9 @@ class Chosen:
     short: bool
     reason: str
     ignored: list[Id]
+    design: Drawn
 
-    def choice(self, id: str, request: Request, now: float, policy: str) -> Choice:
+    def choice(self, id: str, request: Request, now: float, policy: str, model: int) -> Choice:
         """As the user gets it."""
         slate = self.slate
         return Choice(
@@ -63,7 +65,7 @@ class Chosen:
             explored=[False] * len(self.ids) if slate.explored is None else slate.explored.tolist(),
             required=[each in request.required for each in self.ids] if request.required else [],
             request_id=request.request_id, user=request.user, time=now, policy=policy, version=self.shown.version,
-            shown=self.shown,
+            model=model, shown=self.shown, design=self.design,
         )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def nothing_chosen(found: Offer) -> Chosen:
     """The empty answer of a recommender that has no items yet."""
     none = np.zeros((0, 0))
     shown = Shown(np.zeros(0, np.int64), none, np.zeros(0), NOTHING, 1, 1, 0)
-    return Chosen([], NOTHING, shown, True, found.reason, found.ignored)
+    return Chosen([], NOTHING, shown, True, found.reason, found.ignored, Drawn(NOTHING.drawn_by.kind))
 
 
 def offer(request: Request, catalogue: Catalogue) -> Offer:
@@ -139,8 +141,7 @@ class Chooser:
 
     def row_of(self, request: Request) -> dict[str, Value]:
         """What is known of the request's user: the table's row, then what the request says."""
-        known = None if request.user is None else self.users.raw(request.user)
-        return {**(known or {}), **request.row}
+        return known_of(request, self.users)
 
     def user_row(self, request: Request) -> Matrix:
         """The encoded user and context, (d_u,)."""
@@ -154,13 +155,14 @@ class Chooser:
         slates = self._at_once(requests, offers, users, [at for at in asked if offers[at].rules is None])
         left = [at for at in asked if at not in slates]
         rows = self._rows([offers[at].codes for at in left], [users[at] for at in left])
-        rounds = [
-            _round(offers[at], requests[at].k, profiles, features, places[at])
+        rounds = {
+            at: round_of(offers[at], requests[at].k, profiles, features, places[at])
             for at, (profiles, features) in zip(left, rows, strict=True)
-        ]
-        slates.update(zip(left, self.learner.select(rounds), strict=True))
+        }
+        slates.update(zip(left, self.learner.select(list(rounds.values())), strict=True))
         return [
-            self._chosen(requests[at], found, users[at], places[at], slates.get(at)) for at, found in enumerate(offers)
+            self._chosen(requests[at], found, users[at], places[at], slates.get(at), rounds.get(at))
+            for at, found in enumerate(offers)
         ]
 
     def _at_once(
@@ -183,19 +185,20 @@ class Chooser:
 
     def _rows(self, codes: Sequence[Codes], users: Sequence[Matrix]) -> list[tuple[Matrix, Matrix]]:
         """Profiles (n, d_i) and features (n, d) of each request."""
-        design = self.schema.design
         if len(codes) == 1:
-            profiles = self.catalogue.profiles(codes[0])
-            return [(profiles, design.rows(profiles, users[0]))]
+            return [rows_of(codes[0], users[0], self.catalogue, self.schema)]
         if not codes:
             return []
+        design = self.schema.design
         owner = np.repeat(np.arange(len(codes)), [len(each) for each in codes])
         profiles = self.catalogue.profiles(np.concatenate(codes))
         features = design.rows_many(profiles, np.array(users), owner)
         ends = np.cumsum([len(each) for each in codes])[:-1]
         return list(zip(np.split(profiles, ends), np.split(features, ends), strict=True))
 
-    def _chosen(self, request: Request, found: Offer, user: Matrix, place: Place, slate: Slate | None) -> Chosen:
+    def _chosen(
+        self, request: Request, found: Offer, user: Matrix, place: Place, slate: Slate | None, round: Round | None
+    ) -> Chosen:
         slate = NOTHING if slate is None else slate
         positions = slate.positions.numpy()
         codes = found.codes[positions]
@@ -204,10 +207,26 @@ class Chooser:
         shown = Shown(codes, self.catalogue.profiles(codes), user, kept, place.t, place.draw, self.schema.version)
         ids = [self.catalogue.id_of(code) for code in codes.tolist()]
         short = k < request.k
-        return Chosen(ids, kept, shown, short, _why(request, found, k) if short else "", found.ignored)
+        why = _why(request, found, k) if short else ""
+        ruled = None if found.rules is None else round
+        sizes = slot_sizes(ruled, len(found.codes), positions.tolist())
+        design = Drawn.of(slate, lambda at: self.catalogue.id_of(int(found.codes[at])), sizes)
+        return Chosen(ids, kept, shown, short, why, found.ignored, design)
 
 
-def _round(found: Offer, k: int, profiles: Matrix, features: Matrix, place: Place) -> Round:
+def known_of(request: Request, users: Users) -> dict[str, Value]:
+    """What is known of the request's user: the table's row, then what the request says."""
+    known = None if request.user is None else users.raw(request.user)
+    return {**(known or {}), **request.row}
+
+
+def rows_of(codes: Codes, user: Matrix, catalogue: Catalogue, schema: Schema) -> tuple[Matrix, Matrix]:
+    """Profiles (n, d_i) and features (n, d) of one request, by its items and its encoded user (d_u,)."""
+    profiles = catalogue.profiles(codes)
+    return profiles, schema.design.rows(profiles, user)
+
+
+def round_of(found: Offer, k: int, profiles: Matrix, features: Matrix, place: Place) -> Round:
     """The round of a request, for the longest slate that its items and rules allow, at most k."""
     made = Round(
         t=place.t, arm_ids=torch.from_numpy(found.codes), profiles=torch.from_numpy(profiles), query=None,

@@ -72,6 +72,7 @@ class Reader:
     learner: Learner
     clock: Callable[[], float]
     t: int  # of every round: schedules stand still, and the order of requests does not matter
+    model: int  # lessons that the policy had learned
     answers: Answers  # of the recommender, to requests that may come again
     asked: "Asked"
     ids: ReaderIds
@@ -103,7 +104,7 @@ class Reader:
         chosen = chooser.choose(new, offers, users, [Place(self.t, draw) for _, draw in named])
         name = self.settings.policy.name
         choices = [
-            replace(each.choice(id, request, now, name), request=request)
+            replace(each.choice(id, request, now, name, self.model), request=request)
             for (id, _), request, each in zip(named, new, chosen, strict=True)
         ]
         return [each if each is not None else choices[at] for each, at in zip(known, again, strict=True)]
@@ -139,7 +140,7 @@ def make_reader(self: "Recommender") -> Reader:
     stock.catalogue.all_codes()  # computed before threads ask for it
     return Reader(
         settings=self.settings, schema=copy.deepcopy(self.schema), stock=stock, learner=self.learner.copy(),
-        clock=self.clock, t=self.ids.last + 1, answers=self.answers.copy(),
+        clock=self.clock, t=self.ids.last + 1, model=self.decisions.counts.lessons, answers=self.answers.copy(),
         asked=Asked(self.settings.feedback.remember), ids=ReaderIds(),
     )  # fmt: skip
 

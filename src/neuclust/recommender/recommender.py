@@ -118,7 +118,7 @@ class Recommender:
     def _entered(self, request: Request, made: Made, now: float) -> Choice:
         """The choice of a slate, entered as an open decision."""
         id, number, _, chosen = made
-        choice = chosen.choice(id, request, now, self.settings.policy.name)
+        choice = chosen.choice(id, request, now, self.settings.policy.name, self.decisions.counts.lessons)
         self.decisions.open(Decision(number, id, now, tuple(chosen.ids), chosen.shown, chosen.shown.version))
         self.answers.note(request, choice)
         self.log.decided(choice, request)

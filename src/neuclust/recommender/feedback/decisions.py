@@ -58,6 +58,11 @@ class Counts:
     late: int = 0
     refused: int = 0
 
+    @property
+    def lessons(self) -> int:
+        """How often the policy was given something to learn."""
+        return self.learned + self.revised
+
 
 class Decisions:
     """Open decisions, and the last `config.remember` closed ones."""

@@ -58,6 +58,9 @@ class SlateValue(Protocol):
     def normalised(self, stated: float, size: int, low: float, high: float) -> float:
         """A value as a user states it on the scale of the policy."""
 
+    def restated(self, value: float, size: int, low: float, high: float) -> float:
+        """A value on the scale of the policy as a user states it: the way back from `normalised`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Total:
@@ -74,6 +77,9 @@ class Total:
 
     def normalised(self, stated: float, size: int, low: float, high: float) -> float:
         return min(max((stated / size - low) / (high - low), 0.0), 1.0) if size else math.nan
+
+    def restated(self, value: float, size: int, low: float, high: float) -> float:
+        return size * (low + (high - low) * value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,9 @@ class Threshold:
 
     def normalised(self, stated: float, size: int, low: float, high: float) -> float:  # noqa: ARG002
         return stated if size else math.nan
+
+    def restated(self, value: float, size: int, low: float, high: float) -> float:  # noqa: ARG002
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,9 @@ class OwnValue:
 
     def normalised(self, stated: float, size: int, low: float, high: float) -> float:  # noqa: ARG002
         return stated if size else math.nan
+
+    def restated(self, value: float, size: int, low: float, high: float) -> float:  # noqa: ARG002
+        return value
 
 
 def _few(values: Values, most: int = 10) -> str:

@@ -1,17 +1,22 @@
 """The log of a recommender: one JSON object per line for everything that was stocked, decided, heard and learned.
 
 The events, by the entry `event`:
-- `start`, the first of every run: `format`, `item_id`, `user_id`, `slate_size`, `settings`; all items and users follow;
+- `start`, the first of every run: `format`, `run`, its name, `item_id`, `user_id`, `slate_size`, `settings`; all items
+  and users follow;
 - `items`, `users`: one that was added or changed, `id` and all raw `values`, also those that are not learned;
 - `removed`: `ids` of items;
-- `decision`: `id`, `time`, the request as it came (`user`, `user_features`, `context`, `eligible` (null: all items that
-  are there), `exclude`, `required`, `at_most`, `k`, `request_id`), the slate in order (`items`), per slot
-  `propensities`, `explored`, `means` and `bonuses`, the `design` of the draw, `policy`, `version` of the schema, `t`,
-  `draw`; slates of `fit_log` have a `source` and their `source_id` in the place of what is not known of them;
+- `decision`: `id`, `run`, `time`, the request as it came (`user`, `user_features`, `context`, `eligible` (null: all
+  items that are there), `exclude`, `required`, `at_most`, `k`, `request_id`), the slate in order (`items`), per slot
+  `propensities`, `explored`, `means` and `bonuses`, and `sizes`, |A(S)| before each slot; the `design` of the draw
+  (`kind`; sequential: `base` and `pool` as item ids, `share`, `anywhere`; one-coin: `base`, `share`), `policy`,
+  `version` of the schema, `model`, the lessons learned before it, `t`, `draw`; slates of `fit_log` have a `source` and
+  their `source_id` in the place of what is not known of them;
 - `feedback`: `decision`, `time`, `items` as pairs of id and value in the user's units, `slate`, `shown`, `partial`,
   `feedback_id` where given, and the `status`: learned, open, duplicate or late;
 - `learned`: `decision`, `rewards` per slot and `slate` on the policy's scale, whether it `revised` an earlier lesson;
 - `refit`: `version` and `features`.
+
+Logs of earlier versions have no `run`, `model` and `sizes`, and of a `design` only its kind and settings.
 
 Ids keep their type, dates are {"date": …} or {"datetime": …}, lists and vectors are lists, missing values and NaN null.
 """
@@ -25,7 +30,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from neuclust.errors import ConfigError, brief
+from neuclust.recommender.answers import DecisionIds
 from neuclust.recommender.choices import Choice
+from neuclust.recommender.drawn import UNKNOWN, Drawn
 from neuclust.recommender.feedback.decisions import Lesson
 from neuclust.recommender.items.rows import Rows
 from neuclust.recommender.items.stock import Stock
@@ -33,13 +40,10 @@ from neuclust.recommender.log.log_file import LogFile
 from neuclust.recommender.options import Settings
 from neuclust.recommender.requests import Request
 from neuclust.recommender.tables.values import Id, value_to_json
-from neuclust.registry import split_name
-from neuclust.slates.propensities import Exploration
 
-FORMAT = 1
+FORMAT = 1  # entries that were added since are optional to readers
 SAME = ("item_id", "user_id", "slate_size")  # settings that all runs of one log share
 START = b'{"event":"start",'  # how every log begins
-DESIGNS = {"epsilon-greedy": "one-coin", "neural-mab": "one-coin", "uniform": "uniform"}  # by policy
 
 
 class Logged(Protocol):
@@ -51,13 +55,16 @@ class Logged(Protocol):
     @property
     def stock(self) -> Stock: ...
 
+    @property
+    def ids(self) -> DecisionIds: ...
+
 
 class EventLog:
     """Appends events to a file; without one it does nothing."""
 
     def __init__(self, file: LogFile | None = None) -> None:
         self._file = file
-        self._exploration: Exploration | None = None
+        self._run = ""
 
     @classmethod
     def opened(cls, given: Any) -> "EventLog":
@@ -94,9 +101,9 @@ class EventLog:
         try:
             _check_same(file, settings)
             file.repair()
-            self._exploration = settings.policy.exploration
+            self._run = shop.ids.token
             said = {name: getattr(settings, name) for name in SAME}
-            self._write("start", format=FORMAT, **said, settings=_settings(settings))
+            self._write("start", format=FORMAT, run=self._run, **said, settings=_settings(settings))
             self.stocked("items", shop.stock.catalogue.ids(), shop.stock.catalogue.rows)
             self.stocked("users", shop.stock.users.ids(), shop.stock.users.rows)
             if problem := file.problem():
@@ -119,12 +126,12 @@ class EventLog:
         """A decision, with the request as it came."""
         if self._file is None:
             return
-        shown = choice.shown
+        shown, design = choice.shown, choice.design or Drawn(UNKNOWN)
         self._write(
-            "decision", id=choice.id, time=choice.time, user=request.user, **_asked(request),
-            items=choice.items, propensities=choice.propensities, design=design_of(choice, self._exploration),
+            "decision", id=choice.id, run=self._run, time=choice.time, user=request.user, **_asked(request),
+            items=choice.items, propensities=choice.propensities, design=design.to_json(), sizes=design.sizes,
             explored=choice.explored, means=_numbers(choice.means), bonuses=_numbers(choice.bonuses),
-            policy=choice.policy, version=choice.version, t=0 if shown is None else shown.t,
+            policy=choice.policy, version=choice.version, model=choice.model, t=0 if shown is None else shown.t,
             draw=0 if shown is None else shown.draw,
         )  # fmt: skip
 
@@ -146,7 +153,7 @@ class EventLog:
     def warmed(self, past: Iterable[tuple[Lesson, Mapping[str, Any]]]) -> None:
         """Decisions of another system that were learned, each with what is known of its request."""
         if self._file is not None:
-            self._append(event for lesson, said in past for event in (_warmed(lesson, said), _learned(lesson)))
+            self._append(each for lesson, said in past for each in (_warmed(lesson, said, self._run), _learned(lesson)))
 
     def refitted(self, version: int, settings: Settings) -> None:
         """A new version of the schema."""
@@ -188,18 +195,6 @@ def _check_same(file: LogFile, settings: Settings) -> None:
 # --- parts of events ------------------------------------------------------------------------------------------
 
 
-def design_of(choice: Choice, exploration: Exploration | None) -> dict[str, Any]:
-    """How the slate was drawn: `sequential` by exploration slot after slot, `one-coin` per slate, `uniform`,
-    `deterministic`, or `unknown`."""
-    if exploration is not None and exploration.share > 0:
-        return {"kind": "sequential", **asdict(exploration)}
-    if choice.propensities is None:
-        return {"kind": "unknown"}
-    if all(chance == 1.0 for chance in choice.propensities):
-        return {"kind": "deterministic"}
-    return {"kind": DESIGNS.get(split_name(choice.policy)[0], "unknown")}
-
-
 def _settings(settings: Settings) -> dict[str, Any]:
     """All but functions, of which the names are kept."""
     policy = settings.policy
@@ -225,13 +220,14 @@ def _learned(lesson: Lesson) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _warmed(lesson: Lesson, said: Mapping[str, Any]) -> dict[str, Any]:
+def _warmed(lesson: Lesson, said: Mapping[str, Any], run: str) -> dict[str, Any]:
     decision, shown = lesson.decision, lesson.decision.payload
     context = _values(said.get("context", {}))
     return {
-        "event": "decision", "id": decision.id, "time": decision.time, "user": said.get("user"), "context": context,
-        "items": decision.items, "propensities": None, "design": {"kind": "unknown"}, "version": shown.version,
-        "t": shown.t, "draw": shown.draw, "source": "fit_log", "source_id": said.get("source_id"),
+        "event": "decision", "id": decision.id, "run": run, "time": decision.time, "user": said.get("user"),
+        "context": context, "items": decision.items, "propensities": None, "design": {"kind": UNKNOWN},
+        "version": shown.version, "t": shown.t, "draw": shown.draw, "source": "fit_log",
+        "source_id": said.get("source_id"),
     }  # fmt: skip
 
 

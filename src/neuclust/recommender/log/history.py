@@ -2,10 +2,11 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from neuclust.errors import DataError, NeuclustError, StateError
 from neuclust.recommender.choices import numbers
 from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.feedback.rewards import SlateValue, Values
+from neuclust.recommender.log.events import FORMAT
 from neuclust.recommender.tables.values import Id, Value, plain_id, value_from_json
 
 Row = Mapping[str, Value]  # what is missing is left out
@@ -49,6 +51,15 @@ class Beliefs:
         return Slate(positions, numbers(self.means), numbers(self.bonuses), chances, None, explored)
 
 
+class Heard(NamedTuple):
+    """A message that came back: values by slot and the slate's (NaN: none said) in the user's units, slots shown."""
+
+    values: dict[int, float]
+    slate: float
+    shown: frozenset[int] | None  # None: nothing was said of it
+    late: bool  # the decision was closed before
+
+
 @dataclass(slots=True)
 class Past:
     """A decision of the log: its slate, the raw values it was made from, and what was last learned of it."""
@@ -65,7 +76,7 @@ class Past:
     beliefs: "Beliefs"
     rewards: Values | None = None  # (k,) in [0, 1]; None: nothing was learned
     slate_reward: float = math.nan
-    late: list[tuple[dict[int, float], float]] = field(default_factory=list)  # values by slot, and the slate's
+    heard: list[Heard] = field(default_factory=list)  # no message twice
 
     @property
     def row(self) -> Row:
@@ -76,21 +87,29 @@ class Past:
         """Rewards (k,) and the slate's: what was last learned, and values that came after the decision was closed."""
         if self.rewards is None:
             raise StateError(f"log: expected a lesson of decision {self.id!r:.100}, got none")
-        if not self.late:
+        late = [each for each in self.heard if each.late]
+        if not late:
             return self.rewards, self.slate_reward
         span = config.high - config.low
-        values, stated = (config.low + span * self.rewards).tolist(), math.nan
-        for said, slate in self.late:
-            for slot, value in said.items():
-                values[slot] = min(max(config.combined(values[slot], value), config.low), config.high)
-            stated = stated if math.isnan(slate) else slate
-        found = np.array(values, dtype=np.float64)
-        if not math.isnan(stated):
-            return config.scaled(found), reward.normalised(stated, len(values), config.low, config.high)
-        try:
-            return config.scaled(found), reward.value(found, config.low, config.high)
-        except DataError:  # a function of the user's that failed: the slate's reward is unknown, as it is live
-            return config.scaled(found), math.nan
+        return joined((config.low + span * self.rewards).tolist(), late, config, reward)
+
+
+def joined(
+    values: list[float], messages: Iterable[Heard], config: FeedbackConfig, reward: SlateValue
+) -> tuple[Values, float]:
+    """Values by slot (NaN: none) with messages that came after them: rewards (k,) and the slate's, both scaled."""
+    stated = math.nan
+    for said in messages:
+        for slot, value in said.values.items():
+            values[slot] = min(max(config.combined(values[slot], value), config.low), config.high)
+        stated = stated if math.isnan(said.slate) else said.slate
+    found = np.array(values, dtype=np.float64)
+    if not math.isnan(stated):
+        return config.scaled(found), reward.normalised(stated, len(values), config.low, config.high)
+    try:
+        return config.scaled(found), reward.value(found, config.low, config.high)
+    except DataError:  # a function of the user's that failed: the slate's reward is unknown, as it is live
+        return config.scaled(found), math.nan
 
 
 @dataclass
@@ -103,16 +122,22 @@ class History:
 
 def read_events(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The events of a log with the numbers of their lines, from 1; a last line that is not finished is passed over."""
+    for at, line in event_lines(path):
+        if line.endswith(b"\n"):
+            yield at, event_of(line, path, at)
+
+
+def event_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines of a log with their numbers, from 1; the last one may have no end."""
     try:
         with open(path, "rb") as file:
-            for at, line in enumerate(file, start=1):
-                if line.endswith(b"\n"):
-                    yield at, _event(line, path, at)
+            yield from enumerate(file, start=1)
     except OSError as error:
         raise StateError(f"log {path}: expected a file that can be read ({error.strerror or error})") from None
 
 
-def _event(line: bytes, path: Path, at: int) -> dict[str, Any]:
+def event_of(line: bytes, path: Path, at: int) -> dict[str, Any]:
+    """The event of a line."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -124,33 +149,45 @@ def _event(line: bytes, path: Path, at: int) -> dict[str, Any]:
 
 def read_history(path: Path) -> History:
     """All decisions of a log and what was learned of them; several runs in one file follow each other."""
-    reading = _Reading()
-    handlers: dict[str, Callable[[dict[str, Any]], None]] = {
-        "start": reading.start, "items": reading.stock, "users": reading.stock, "removed": reading.remove,
-        "decision": reading.decide, "feedback": reading.hear, "learned": reading.learn,
-    }  # fmt: skip
+    reading = HistoryReading()
     for at, event in read_events(path):
-        handler = handlers.get(event["event"])
-        try:
-            if handler is not None:  # later formats may have more events
-                handler(event)
-        except (KeyError, TypeError, ValueError, IndexError, OverflowError, NeuclustError) as error:
-            got = f"got {type(error).__name__} {error!s:.200}; mend or drop the line"
-            raise StateError(f"log {path}, line {at}: expected what a {event['event']} holds, {got}") from None
+        with naming_line(path, at, event["event"]):
+            reading.take(event)
     return reading.history
 
 
-class _Reading:
+@contextmanager
+def naming_line(path: Path, at: int, kind: str, raised: type[NeuclustError] = StateError) -> Iterator[None]:
+    """Whatever a damaged event makes the code inside raise, as one error that names file and line."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError, AttributeError, NeuclustError) as error:
+        said = str(error) if isinstance(error, NeuclustError) else f"{type(error).__name__} {error!s:.200}"
+        got = f"got {said:.300}; mend or drop the line"
+        raise raised(f"log {path}, line {at}: expected what a {kind:.50} holds, {got}") from None
+
+
+class HistoryReading:
     """Items and users as they are at a line of the log, and the history so far."""
 
     def __init__(self) -> None:
         self.history = History()
         self.tables: dict[str, dict[Id, Row]] = {"items": {}, "users": {}}
         self.removed: dict[Id, Row] = {}  # a reader may have shown an item that was taken out since
+        self._handlers: dict[str, Callable[[dict[str, Any]], None]] = {
+            "start": self.start, "items": self.stock, "users": self.stock, "removed": self.remove,
+            "decision": self.decide, "feedback": self.hear, "learned": self.learn,
+        }  # fmt: skip
+
+    def take(self, event: dict[str, Any]) -> None:
+        """The next event; later versions may have more kinds."""
+        handler = self._handlers.get(event["event"])
+        if handler is not None:
+            handler(event)
 
     def start(self, event: dict[str, Any]) -> None:
         """A new run: its items and users follow."""
-        if event["format"] > 1:
+        if event["format"] > FORMAT:
             raise ValueError(f"format {event['format']!r:.20}, which a later version writes")
         self.removed |= self.tables["items"]
         self.tables = {"items": {}, "users": {}}
@@ -174,12 +211,8 @@ class _Reading:
 
     def hear(self, event: dict[str, Any]) -> None:
         past = self.history.decisions.get(event["decision"])
-        if event["status"] != "late" or past is None:
-            return
-        places = {item: slot for slot, item in enumerate(past.items)}
-        slate = event.get("slate")
-        said = {places[item]: float(value) for item, value in event["items"]}
-        past.late.append((said, math.nan if slate is None else float(slate)))
+        if event["status"] != "duplicate" and past is not None:
+            past.heard.append(_heard(event, {item: slot for slot, item in enumerate(past.items)}))
 
     def learn(self, event: dict[str, Any]) -> None:
         past = self.history.decisions.get(event["decision"])
@@ -191,6 +224,17 @@ class _Reading:
         if past.rewards is None:
             self.history.learned.append(past)
         past.rewards, past.slate_reward = rewards, math.nan if slate is None else float(slate)
+
+
+def _heard(event: Mapping[str, Any], places: Mapping[Id, int]) -> Heard:
+    slate, shown = event.get("slate"), event.get("shown")
+    slots = range(shown) if isinstance(shown, int) else [places[item] for item in shown or ()]
+    return Heard(
+        values={places[item]: float(value) for item, value in event["items"]},
+        slate=math.nan if slate is None else float(slate),
+        shown=None if shown is None else frozenset(slots),
+        late=event["status"] == "late",
+    )
 
 
 _NOTHING: Row = {}

@@ -49,7 +49,7 @@ def refit_recommender(self: "Recommender", features: Features | None = None) -> 
     settings = self.settings if features is None else replace(self.settings, features=features)
     check_names(settings.features, self.stock.item_table(), self.stock.user_table())
     if self.schema is not None or history.learned:
-        made = _Refitted.of(self, settings, history)
+        made = Refitted.of(self, settings, history)
         reencode(self.decisions, made.payloads, made.schema.version)
         self.schema, self.learner, self.stock = made.schema, made.learner, made.stock
         self.log.refitted(made.schema.version, settings)
@@ -58,7 +58,7 @@ def refit_recommender(self: "Recommender", features: Features | None = None) -> 
 
 
 @dataclass(frozen=True)
-class _Refitted:
+class Refitted:
     """All that a refit replaces."""
 
     schema: Schema
@@ -67,7 +67,7 @@ class _Refitted:
     payloads: dict[str, object]  # of open decisions
 
     @classmethod
-    def of(cls, shop: "Recommender", settings: Settings, history: History) -> "_Refitted":
+    def of(cls, shop: "Recommender", settings: Settings, history: History) -> "Refitted":
         if not len(shop.stock.catalogue):
             raise StateError("refit: expected items to learn about, got none; add_items first")
         opened = _open_decisions(shop.decisions.open_decisions(), history)
