@@ -44,7 +44,7 @@ def environment(problem: str, seed: int, rows: int) -> SlateEnvironment:
 
 def write_log(path: Path, problem: str, seed: int, share: float, rows: int) -> None:
     """`linucb` with exploring slots learns and logs."""
-    from neuclust.logs import LogWriter
+    from neuclust.logs import LogWriter, RunStart
     from neuclust.policies.exploring import Exploring
     from neuclust.registry import build_policy
     from neuclust.slates.propensities import Exploration
@@ -52,7 +52,7 @@ def write_log(path: Path, problem: str, seed: int, share: float, rows: int) -> N
     world = environment(problem, seed, rows)
     policy = Exploring(build_policy("linucb", environment=world, seed=seed), Exploration(share, ARMS, 1.0), seed)
     with LogWriter(path) as log:
-        log.start(f"{problem}-{seed}", "linucb", SLATE, world.dim, learning=True)
+        log.start(RunStart(f"{problem}-{seed}", "linucb", SLATE, world.dim))
         for t in range(1, rows + 1):
             round = world.round(t)
             slate = policy.select(round)

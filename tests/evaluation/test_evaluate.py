@@ -166,3 +166,14 @@ def test_bad_logs_are_refused_in_one_sentence(log: MemoryLog) -> None:
         changed(rewards=np.array([np.nan, 1.0])), candidates("uniform"), Question(estimator="ips", unseen="zero")
     )
     assert dropped.logged.value == 1.0
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "empirical-bernstein", "confidence-sequence", "martingale"])
+def test_wanted_intervals_are_made_and_hold_the_estimate(log: MemoryLog, kind: str) -> None:
+    """Fails when a kind that was asked for is replaced, or when an estimate lies outside its interval."""
+    few, plain = MemoryLog(log.kept[:300]), "ips" if kind == "empirical-bernstein" else "auto"
+    (each,) = evaluate(few, candidates("uniform"), Question(interval=kind, estimator=plain)).policies
+    assert each.interval_kind == kind
+    assert each.interval[0] <= each.estimate <= each.interval[1]
+    assert 0 <= each.interval[0] < each.interval[1] <= SLATE
+    assert each.difference_interval[0] < each.difference < each.difference_interval[1]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from logged_shop import GONE, ITEMS, Day, logged_shop, play_day
 
 from neuclust import Features, Recommender
 from neuclust.core import Round
@@ -20,7 +21,6 @@ from neuclust.recommender.log.from_log import recommender_from_log
 from neuclust.recommender.log.rounds import RecommenderLog, logged_decisions
 from neuclust.slates.propensities import Exploration, prefix_ratios, probability
 from neuclust.slates.rules import option_counts
-from tests.logged_shop import GONE, ITEMS, Day, logged_shop, play_day
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def evaluate(
     _check_support(table, plan)
     plan.value.check(table.rewards, table.slate_rewards)
     values = plan.value.of(table.rewards, table.slate_rewards)
-    judge = Judge(Scale(plan.value, learner or plan.replay), question.level, question.interval)
+    judge = Judge(Scale(plan.value, learner or plan.replay, table.largest), question.level, question.interval)
     rows = {each.candidate.title: rows_of(table, each, values, plan) for each in table.scored}
     chosen, kept = _split(len(values), question.hold_back if len(rows) > 1 else 0.0)
     estimator, reason = choose_estimator(names, {title: part(each, chosen) for title, each in rows.items()})

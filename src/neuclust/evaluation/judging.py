@@ -1,7 +1,7 @@
 """Contributions of rows become judgements: an interval for every policy, and one for its difference to what ran."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from neuclust.evaluation.estimators.rows import Contributions, Rows
 from neuclust.evaluation.intervals.asymptotic import asymptotic
 from neuclust.evaluation.intervals.bootstrap import bootstrap
 from neuclust.evaluation.intervals.choice import choose_interval
+from neuclust.evaluation.intervals.finite_sample import empirical_bernstein
 from neuclust.evaluation.intervals.interval import Interval
 from neuclust.evaluation.intervals.many import bonferroni_level, difference_sequence, joint_level
 from neuclust.evaluation.intervals.martingale import martingale
@@ -30,15 +31,36 @@ PLAIN = {
     "srips": "rips",
     "cascade-dr": "rips",
 }
+FINITE = ("confidence-sequence", "empirical-bernstein")
 WEIGHTLESS = "its interval leaves out the error of its reward model"
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What values are possible, and whether the logger or the candidates learned from row to row."""
+    """What values are possible, whether the logger or the candidates learned from row to row, and the largest weights
+    that the designs allow: of a slate, and of the sum over a slate's slots (None: not known)."""
 
     value: SlateValue
     learning: bool
+    largest: Mapping[str, float | None] = field(default_factory=dict)
+
+    def bounds(self, estimator: str) -> Ends | None:
+        """Between which contributions of an estimator lie, where that is known."""
+        largest = self.largest.get(estimator)
+        low, high = self.value.range
+        slots = self.value.slate_size if estimator == "iips" else 1
+        return None if largest is None else (min(low, 0.0) * largest / slots, max(high, 0.0) * largest / slots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A policy's contributions, those its interval is made of, the kind of it, and why."""
+
+    given: Contributions
+    plain: Contributions
+    kind: str
+    estimator: str  # of `plain`
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +74,9 @@ class Judge:
     def all(self, rows: Mapping[str, Rows], values: Floats, estimator: str, reason: str) -> list[Judgement]:
         """Every policy on the same rows; differences to what was earned (n,) hold for all of them together."""
         found = {title: ESTIMATORS[estimator].estimate(each) for title, each in rows.items()}
-        gaps = np.array([each.values - values for each in found.values()])
-        joint = joint_level(gaps, self.level) if len(found) > 1 and gaps.shape[1] > 1 else self.level
-        return [
-            self._judged(title, rows[title], values, estimator, (found[title], joint, len(found), reason))
-            for title in rows
-        ]
+        gaps = np.array([each.values - values for each in found.values() if np.isfinite(each.estimate)])
+        joint = joint_level(gaps, self.level) if len(gaps) > 1 and gaps.shape[1] > 1 else self.level
+        return [self._judged(title, rows[title], values, (estimator, reason), (joint, len(found))) for title in rows]
 
     def mean(self, values: Floats) -> tuple[Ends, str]:
         """The interval of what ran, and its kind."""
@@ -65,45 +84,65 @@ class Judge:
         return ends(found), found.kind
 
     def _judged(
-        self, title: str, rows: Rows, values: Floats, estimator: str, more: tuple[Contributions, float, int, str]
+        self, title: str, rows: Rows, values: Floats, how: tuple[str, str], together: tuple[float, int]
     ) -> Judgement:
-        contributions, joint, candidates, reason = more
-        facts = diagnostics(contributions.weights)
-        kind, why = choose_interval(self.scale.learning, False, facts.ess, len(values), self.wanted)
-        plain, warnings = contributions, []
-        if estimator in ("dm", "pi") and kind == "confidence-sequence" and self.wanted is None:
-            kind = "martingale" if self.scale.learning else "asymptotic"
-        elif kind == "confidence-sequence" and estimator in PLAIN:
-            plain = ESTIMATORS[PLAIN[estimator]].estimate(rows)
-            why = f"{why}; made for {PLAIN[estimator]}, whose contributions keep to bounds"
-        if estimator == "dm":
-            warnings.append(WEIGHTLESS)
-        elif facts.ess < ENOUGH:
-            warnings.append(f"{facts.ess:.1f} effective rows are {'too few to tell' if facts.ess < FEW else 'few'}")
-        own = self._interval(kind, plain, self.level)
-        apart = self._difference(kind, plain, values, joint, candidates)
-        gap = contributions.estimate - float(values.mean())
+        estimator, reason = how
+        earned, found = float(values.mean()), self._weighed(rows, estimator)
+        facts, estimate = diagnostics(found.given.weights), found.given.estimate
+        own, apart = self._interval(found), self._difference(found, values, *together)
         return Judgement(
-            policy=title, estimator=estimator, estimate=contributions.estimate, interval=ends(own), interval_kind=kind,
-            ess=facts.ess, difference=gap, difference_interval=apart, rows=len(values),
-            verdict=verdict(title, facts.ess, apart, float(values.mean())), reason=f"{estimator}: {reason}. {why}",
-            largest_weights=facts.largest, overlap=tuple(each.ess for each in overlap(rows)), warnings=tuple(warnings),
+            policy=title, estimator=estimator, estimate=estimate, interval=own, interval_kind=found.kind, ess=facts.ess,
+            difference=estimate - earned, difference_interval=apart, rows=len(values),
+            verdict=verdict(title, facts.ess, apart, earned), reason=f"{estimator}: {reason}. {found.why}",
+            largest_weights=facts.largest, overlap=tuple(each.ess for each in overlap(rows)),
+            warnings=_warnings(estimator, facts.ess),
         )  # fmt: skip
 
-    def _interval(self, kind: str, found: Contributions, level: float) -> Interval:
-        span = self.scale.value.range
-        if kind == "confidence-sequence":
-            return confidence_sequence(found.values, found.weights, span, level)
-        return MEANS[kind](found.values, level, span=span)
+    def _weighed(self, rows: Rows, estimator: str) -> _Weighed:
+        """Contributions and the kind of interval; finite-sample forms need contributions that keep to bounds."""
+        given = ESTIMATORS[estimator].estimate(rows)
+        plain, bounded = PLAIN.get(estimator, estimator), self.scale.bounds(estimator) is not None
+        ess = diagnostics(given.weights).ess
+        kind, why = choose_interval(self.scale.learning, bounded, ess, len(given.values), self.wanted)
+        if kind not in FINITE:
+            return _Weighed(given, given, kind, estimator, why)
+        if estimator in ("dm", "pi"):  # no weights that are at least 0: only the asymptotic form is left
+            kind = "martingale" if self.scale.learning else "asymptotic"
+            return _Weighed(given, given, kind, estimator, f"{kind}: {estimator} has no finite-sample form")
+        if plain != estimator:
+            why = f"{why}; made for {plain}, whose contributions keep to bounds"
+        return _Weighed(given, ESTIMATORS[plain].estimate(rows), kind, plain, why)
 
-    def _difference(self, kind: str, found: Contributions, values: Floats, joint: float, candidates: int) -> Ends:
+    def _interval(self, found: _Weighed) -> Ends:
+        span, plain = self.scale.value.range, found.plain
+        if not np.isfinite(plain.estimate):  # no row tells of the policy
+            return span
+        if found.kind == "confidence-sequence":
+            return ends(confidence_sequence(plain.values, plain.weights, span, self.level), found.given.estimate)
+        if found.kind == "empirical-bernstein":
+            bounds = self.scale.bounds(found.estimator) or span
+            return ends(empirical_bernstein(plain.values, bounds, self.level, span), found.given.estimate)
+        return ends(MEANS[found.kind](plain.values, self.level, span=span))
+
+    def _difference(self, found: _Weighed, values: Floats, joint: float, candidates: int) -> Ends:
         """The interval of the difference to what ran, at a level that holds for all candidates together."""
-        low, high = self.scale.value.range
-        if kind == "confidence-sequence":
-            level = bonferroni_level(candidates, self.level)
-            ones = np.ones(len(values))
-            return ends(difference_sequence((found.values, found.weights), (values, ones), (low, high), level))
-        return ends(MEANS[kind](found.values - values, joint, span=(low - high, high - low)))
+        (low, high), plain = self.scale.value.range, found.plain
+        span, level = (low - high, high - low), bonferroni_level(candidates, self.level)
+        if not np.isfinite(plain.estimate):
+            return span
+        if found.kind == "confidence-sequence":
+            ran = values, np.ones(len(values))
+            return ends(difference_sequence((plain.values, plain.weights), ran, (low, high), level))
+        if found.kind == "empirical-bernstein":
+            least, most = self.scale.bounds(found.estimator) or (low, high)
+            return ends(empirical_bernstein(plain.values - values, (least - high, most - low), level, span))
+        return ends(MEANS[found.kind](plain.values - values, joint, span=span))
+
+
+def _warnings(estimator: str, ess: float) -> tuple[str, ...]:
+    if estimator == "dm":
+        return (WEIGHTLESS,)
+    return () if ess >= ENOUGH else (f"{ess:.1f} effective rows are {'too few to tell' if ess < FEW else 'few'}",)
 
 
 MEANS: Mapping[str, Callable[..., Interval]] = {
@@ -111,5 +150,7 @@ MEANS: Mapping[str, Callable[..., Interval]] = {
 }  # fmt: skip
 
 
-def ends(found: Interval) -> Ends:
-    return float(found.low), float(found.high)
+def ends(found: Interval, estimate: float | None = None) -> Ends:
+    """Both ends, moved apart to hold the estimate: finite-sample forms are not centred on it."""
+    low, high = float(found.low), float(found.high)
+    return (low, high) if estimate is None else (min(low, estimate), max(high, estimate))

@@ -77,6 +77,7 @@ class Table:
     q_hat: Floats
     model_logged: Floats
     slots: NDArray[np.bool_]
+    largest: dict[str, float | None]  # weight that the designs allow, by estimator; None: not known
     scored: list[Scored] = field(default_factory=list)
     filled: int = 0
     dropped: int = 0
@@ -112,8 +113,9 @@ def _empty(candidates: Sequence[Candidate], plan: Plan) -> Table:
         return np.zeros(shape)
 
     table = Table(
-        zeros(m, k), zeros(m), np.ones((m, k)), np.ones((m, k)), zeros(m, k), zeros(m), np.zeros((m, k), np.bool_)
-    )
+        zeros(m, k), zeros(m), np.ones((m, k)), np.ones((m, k)), zeros(m, k), zeros(m), np.zeros((m, k), np.bool_),
+        {"ips": 0.0, "iips": 0.0 if "marginals" in plan.needs else None},
+    )  # fmt: skip
     table.scored = [
         Scored(each, each.built(plan.dim, k), np.ones((m, k)), np.ones((m, k)), zeros(m), zeros(m, k), zeros(m))
         for each in candidates
@@ -172,8 +174,12 @@ def _score_row(
     table.slots[row, :k] = True
     table.logging[row, :k] = logged_chances(decision, row)
     slots = np.arange(k)
+    _widen(table.largest, "ips", largest_weight(decision))
     if "marginals" in plan.needs:
-        table.logging_marginals[row, :k] = slot_marginals(decision.design, decision.round)[slots, decision.slate]
+        marginals = slot_marginals(decision.design, decision.round)
+        table.logging_marginals[row, :k] = marginals[slots, decision.slate]
+        least = marginals[:k].min(1)
+        _widen(table.largest, "iips", float((1 / least).sum()) if least.all() else None)
     if means is not None:
         table.q_hat[row, :k] = means[decision.slate]
         table.model_logged[row] = plan.value.expected(means[decision.slate])
@@ -190,6 +196,25 @@ def _score_row(
         if means is not None:
             each.v_hat[row, :k] = _following_means(target, decision, means, each.target[row, :k])
             each.model_target[row] = model_value(target, decision.round, means, plan)
+
+
+def _widen(largest: dict[str, float | None], estimator: str, weight: float | None) -> None:
+    """The largest weight of all rows, None from the first of which it is not known."""
+    known = largest[estimator]
+    largest[estimator] = None if known is None or weight is None else max(known, weight)
+
+
+def largest_weight(decision: LoggedDecision) -> float | None:
+    """1/μ of a slate of the smallest chance that the design promises, Π |A(S)| / (ε · anywhere) per slot."""
+    design, counts = decision.design, float(np.prod(decision.sizes, dtype=np.float64))
+    if design.kind == "uniform":
+        return counts
+    if design.share == 0 or design.kind not in ("sequential", "one-coin"):
+        return None
+    if design.kind == "one-coin":
+        return counts / design.share
+    each = design.share * design.anywhere
+    return counts / each ** len(decision.sizes) if each > 0 else None
 
 
 def logged_chances(decision: LoggedDecision, row: int) -> Floats:

@@ -32,17 +32,20 @@ class Source:
 
 def open_source(path: Path, format: str | None, skip_bad: int, say: Callable[[str], None]) -> Source:
     """The log at a path: of the front door, in the format of docs/logs.md, or one of another library."""
-    from neuclust.logs import open_log, read_obp, read_vw_ccb
-    from neuclust.recommender.log.rounds import logged_decisions
-
     if not path.is_file():
         raise DataError(f"{path}: expected a log, got {'a folder' if path.is_dir() else 'nothing there'}; name a file")
     if format is not None:
         if format not in FORMATS:
             raise ConfigError(one_of(format, FORMATS), field="format")
+        from neuclust.logs import read_obp, read_vw_ccb
+
         return Source(path, read_vw_ccb(path, skip_bad=skip_bad, on_bad=say) if format == "vw" else read_obp(path))
     if is_recommender_log(path):
+        from neuclust.recommender.log.rounds import logged_decisions
+
         return Source(path, logged_decisions(path, skip_bad=skip_bad, on_bad=say), recommender=True)
+    from neuclust.logs import open_log
+
     return Source(path, open_log(path, skip_bad=skip_bad, on_bad=say))
 
 
@@ -62,7 +65,7 @@ def is_recommender_log(path: Path) -> bool:
 def save_best(source: Source, candidate: Candidate, folder: Path) -> str:
     """Learn the whole log by the candidate and save it; how it is loaded again."""
     if source.recommender:
-        from neuclust.recommender.log.rounds import recommender_from_log
+        from neuclust.recommender.log.from_log import recommender_from_log
 
         who = candidate.contestant
         shop = recommender_from_log(source.path, who.title, dict(who.settings) or None, candidate.seed)

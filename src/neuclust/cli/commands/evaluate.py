@@ -39,7 +39,7 @@ class EvaluateOptions:
     unseen: str = option("error", "Rewards that were not observed: error, zero, or drop the row.", "HOW")
     estimator: str = option("auto", "auto, or one of: see `neuclust evaluate LOG --estimators`.", "NAME")
     interval: str | None = option(
-        None, "asymptotic, bootstrap, martingale or confidence-sequence. Default: chosen by the data.", "KIND"
+        None, "asymptotic, bootstrap, empirical-bernstein, martingale or confidence-sequence.", "KIND"
     )
     level: float = option(0.95, "Of the intervals.", "SHARE")
     hold_back: float = option(0.3, "The part of the evaluated rows that the winner is judged on once more.", "SHARE")
