@@ -18,12 +18,13 @@ from neuclust.cli.outputs import Outputs, require_writable
 from neuclust.errors import ConfigError, writing
 from neuclust.files import write_text
 
+NEXT = {"movielens": "movielens --zip {} --out {}.npz", "kuairand": "kuairand {} --out {}.parquet"}
 PREPARE_YELP = "`neuclust data prepare yelp --tar yelp_dataset.tar --out yelp.npz`"
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    name: str = argument(..., "movielens-25m, movielens-small or yelp.", "NAME")
+    name: str = argument(..., "movielens-25m, movielens-small, kuairand, kuairand-1k, kuairand-27k or yelp.", "NAME")
     yes: bool = flag("Accept the licence without being asked.")
     cache: Path | None = option(None, "Default: $XDG_CACHE_HOME/neuclust.", "DIR")
     url: str | None = option(None, "A mirror of the same archive.", "URL")
@@ -31,8 +32,9 @@ class FetchOptions:
 
 def fetch(options: FetchOptions) -> None:
     """Fetch a published archive into the cache; a broken download is taken up again."""
-    from neuclust.data.fetch import cache_folder, find_source
+    from neuclust.data.fetch import cache_folder
     from neuclust.data.fetch import fetch as fetch_source
+    from neuclust.data.sources import find_source
 
     with advice(PREPARE_YELP) if options.name == "yelp" else nullcontext():
         source = find_source(options.name)
@@ -47,7 +49,7 @@ def fetch(options: FetchOptions) -> None:
     with bar(source.file, None) as show:
         place = fetch_source(source, folder, options.url, show)
     typer.echo(place)
-    typer.echo(f"Next: neuclust data prepare movielens --zip {place} --out {source.name}.npz", err=True)
+    typer.echo(f"Next: neuclust data prepare {NEXT[source.problem].format(place, source.name)}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
