@@ -16,7 +16,8 @@ from neuclust.errors import DataError
 
 LINE = "line"  # the number of a row's line in its file, beside the columns asked for
 LARGEST = 2**63 - 1
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r" *[+-]?\d{1,30} *", re.ASCII)  # blanks and signs as Polars takes them
+_NUMBER = re.compile(r" *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)? *", re.ASCII)
 
 Kind = Literal["whole", "flag", "number", "text"]
 TYPES: dict[str, type[pl.DataType]] = {"whole": pl.Int64, "flag": pl.Int64, "number": pl.Float64, "text": pl.String}
@@ -136,17 +137,18 @@ def _value(text: str, name: str, kind: Kind) -> object:
         return text or None
     if kind == "number":
         return _number(text, name)
-    if not (text.isascii() and text.isdigit() and int(text) <= LARGEST):
+    value = int(text) if _WHOLE.fullmatch(text) else -1
+    if not 0 <= value <= LARGEST:
         raise ValueError(f"expected a whole number from 0 to {LARGEST} for {name}, got {text[:40]!r}")
-    if kind == "flag" and int(text) > 1:
+    if kind == "flag" and value > 1:
         raise ValueError(f"expected 0 or 1 for {name}, got {text!r}")
-    return int(text)
+    return value
 
 
 def _number(text: str, name: str) -> float | None:
     if not text:
         return None
-    value = float(text) if text.isascii() and _NUMBER.fullmatch(text) else math.inf
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
     if not math.isfinite(value):
         raise ValueError(f"expected a finite number or nothing for {name}, got {text[:40]!r}")
     return value
