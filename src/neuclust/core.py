@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -122,6 +122,24 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
+class Design:
+    """How a slate was drawn; `base` and `pool` are positions in the round, A(S) the arms that may follow S.
+
+    - deterministic: the base slate, for certain;
+    - sequential: slot by slot around the base slate, by P(a | S) of `slates.propensities` with share, pool, anywhere;
+    - one-coin: with probability `share` a slate drawn evenly from A(S) slot by slot, else the base slate;
+    - uniform: every slot evenly from A(S);
+    - unknown: nothing but the propensities of the slate is known, if those are.
+    """
+
+    kind: Literal["deterministic", "sequential", "one-coin", "uniform", "unknown"]
+    base: tuple[int, ...] = ()
+    share: float = 0.0  # ε
+    pool: tuple[int, ...] = ()
+    anywhere: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Slate:
     """The k arms chosen, best first, with what the policy believed of each.
 
@@ -135,6 +153,15 @@ class Slate:
     propensities: Tensor | None = None  # (K,)
     cluster: int | None = None
     explored: Tensor | None = None  # (K,) bool: slots drawn evenly from all allowed arms; None: no slot was
+    design: Design | None = None  # of a slate that was drawn by a known one
+
+    @property
+    def drawn_by(self) -> Design:
+        """The design; deterministic where every propensity is 1, else unknown where none is told."""
+        if self.design is not None:
+            return self.design
+        certain = self.propensities is not None and bool((self.propensities == 1).all())
+        return Design("deterministic", tuple(self.positions.tolist())) if certain else Design("unknown")
 
     def __post_init__(self) -> None:
         _set(self, "positions", whole(self.positions, "slate positions"))

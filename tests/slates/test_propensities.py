@@ -17,9 +17,11 @@ from ruled_rounds import finished_slates, naive_options, rounds
 from scipy.stats import chisquare
 from torch import Tensor
 
-from neuclust.core import Cap, Round, Rules
+from neuclust.core import Cap, Design, Round, Rules
 from neuclust.errors import ConfigError, DataError
+from neuclust.policies.exploring import Exploring
 from neuclust.randomness import stream
+from neuclust.registry import build_policy
 from neuclust.slates.propensities import (
     Exploration,
     SlateSampler,
@@ -31,7 +33,7 @@ from neuclust.slates.propensities import (
     sample,
     uniform_slate,
 )
-from neuclust.slates.rules import longest
+from neuclust.slates.rules import longest, option_counts
 
 EPSILONS = st.sampled_from([0.0, 0.05, 0.5, 1.0])
 
@@ -357,3 +359,26 @@ def test_insertions_without_a_new_arm_are_refused() -> None:
             insertion_chance(arms, 5, Exploration(pool=pool), 1, source)
     with pytest.raises(ConfigError, match="slot 6"):
         insertion_chance(300, 5, Exploration(), 6)
+
+
+def test_slates_tell_the_design_that_drew_them() -> None:
+    """Fails when a design does not give the propensities that the slate reports."""
+    round = Round(3, torch.arange(8), torch.eye(8, dtype=torch.float64), None, 3)
+    exploration = Exploration(0.4, pool=5, anywhere=0.3)
+    explored = Exploring(build_policy("linucb", dim=8, slate_size=3), exploration, seed=4).select(round)
+    drawn = explored.drawn_by
+    assert drawn.kind == "sequential"
+    again = Exploration(drawn.share, anywhere=drawn.anywhere)
+    found = probability(explored.positions, torch.tensor(drawn.base), torch.tensor(drawn.pool), round, again)
+    assert explored.propensities is not None
+    assert found.tolist() == explored.propensities.tolist()
+    coin = build_policy("epsilon-greedy", dim=8, slate_size=3, overrides={"exploration": "1.5"}).select(round)
+    assert coin.drawn_by.kind == "one-coin"
+    chances = prefix_ratios(coin.positions, torch.tensor(coin.drawn_by.base), round, coin.drawn_by.share)
+    assert coin.propensities is not None
+    assert chances.tolist() == coin.propensities.tolist()
+    assert build_policy("uniform", dim=8, slate_size=3).select(round).drawn_by.kind == "uniform"
+    certain = build_policy("linucb", dim=8, slate_size=3).select(round)
+    assert certain.drawn_by == Design("deterministic", tuple(certain.positions.tolist()))
+    assert build_policy("lin-ts", dim=8, slate_size=3).select(round).drawn_by.kind == "unknown"
+    assert option_counts(round, [4, 0, 7]) == (8, 7, 6)

@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
-from neuclust.core import Round, Slate
+from neuclust.core import Design, Round, Slate
 from neuclust.kernels.pruning import best_overall
 from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.models.confidence import ConfidenceConfig
@@ -161,9 +161,13 @@ class EpsilonGreedy:
 
         epsilon = min(1.0, self.config.exploration / round.t)
         rng = stream(self.seed, "epsilon-greedy", round.key)
-        positions, chances = one_coin_slate(within_rules(round, greedy).positions, round, epsilon, rng)
+        base = within_rules(round, greedy).positions
+        positions, chances = one_coin_slate(base, round, epsilon, rng)
         bonuses = torch.zeros(len(positions), dtype=torch.float64)
-        return Slate(positions, means[positions], bonuses, chances if self.config.tie == "id" else None)
+        if self.config.tie != "id":
+            return Slate(positions, means[positions], bonuses)
+        design = Design("one-coin", tuple(base.tolist()), epsilon)
+        return Slate(positions, means[positions], bonuses, chances, design=design)
 
     def scores(self, round: Round) -> Tensor:
         """f of every arm, (n,)."""

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from neuclust.core import Feedback, Policy, Round, Slate
+from neuclust.core import Design, Feedback, Policy, Round, Slate
 from neuclust.errors import ConfigError, DataError, SaveError
 from neuclust.kernels.ranking import top
 from neuclust.models.state import nested, take_whole, under
@@ -59,6 +59,7 @@ class Exploring:
             propensities=drawn.propensities,
             cluster=None if new else base.cluster,
             explored=explored if bool(explored.any()) else None,
+            design=_design(base.positions, pool, self.exploration),
         )
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
@@ -77,6 +78,11 @@ class Exploring:
         """Refused: a save names one policy and its settings, and this one is two."""
         advice = "save its `policy`, and after loading that one give it to Exploring again with the same seed"
         raise SaveError(f"{directory}: expected a policy that can be built by its name, got exploring; {advice}")
+
+
+def _design(base: Tensor, pool: Tensor, exploration: Exploration) -> Design:
+    around = tuple(base.tolist()), exploration.share, tuple(pool.tolist()), exploration.anywhere
+    return Design("sequential", *around)
 
 
 def base_slate(policy: Policy, round: Round, rules: RowRules) -> Slate:

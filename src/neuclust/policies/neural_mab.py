@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.core import Feedback, Round, Slate
+from neuclust.core import Design, Feedback, Round, Slate
 from neuclust.errors import ConfigError
 from neuclust.kernels.ranking import greedy_slate, top
 from neuclust.models.feature_net import FeatureNet, FeatureNetConfig, RetrainConfig, dropout_masks, net_shapes
@@ -80,14 +80,17 @@ class NeuralMAB:
             return Slate(positions, own[positions], torch.zeros_like(own[positions]), ones(len(positions)))
 
         positions = within_rules(round, greedy).positions
-        chances = ones(len(positions))
+        chances, design = ones(len(positions)), Design("deterministic", tuple(positions.tolist()))
         if self.config.epsilon > 0:
             epsilon, rng = min(1.0, self.config.epsilon / round.t), stream(self.seed, "neural-mab", round.key)
+            design = Design("one-coin", design.base, epsilon)
             positions, chances = one_coin_slate(positions, round, epsilon, rng)
         # the share of a dropout mask, or of ties broken at random, in the chances is not known
         known = self.config.net.adam.dropout == 0 and self.config.tie == "id"
         bonuses = torch.zeros(len(positions), dtype=torch.float64)
-        return Slate(positions, qualities[positions], bonuses, chances if known else None)
+        if not known:
+            return Slate(positions, qualities[positions], bonuses)
+        return Slate(positions, qualities[positions], bonuses, chances, design=design)
 
     def scores(self, round: Round) -> Tensor:
         """q̂ of every arm, (n,)."""

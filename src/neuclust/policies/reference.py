@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import checked
-from neuclust.core import Feedback, Round, Slate, check_round, known_arms
+from neuclust.core import Design, Feedback, Round, Slate, check_round, known_arms
 from neuclust.errors import StateError
 from neuclust.models.history import found_among
 from neuclust.models.state import check_lengths, expect, load_saved_state, saved_state, take_ids, take_rows, take_whole
@@ -42,7 +42,7 @@ class Uniform:
         check_round(round, self.dim, self.slate_size)
         drawn = uniform_slate(round, stream(self.seed, "uniform", round.key))
         zeros = torch.zeros(len(drawn.positions), dtype=torch.float64)
-        return Slate(drawn.positions, zeros, zeros, drawn.propensities)
+        return Slate(drawn.positions, zeros, zeros, drawn.propensities, design=Design("uniform"))
 
     update, state_dict, load_state_dict = check_update, saved_state, load_saved_state  # nothing is learned
 

@@ -200,7 +200,7 @@ class Chooser:
         positions = slate.positions.numpy()
         codes = found.codes[positions]
         k = len(codes)
-        kept = replace(slate, positions=torch.arange(k))
+        kept = replace(slate, positions=torch.arange(k), design=None)
         shown = Shown(codes, self.catalogue.profiles(codes), user, kept, place.t, place.draw, self.schema.version)
         ids = [self.catalogue.id_of(code) for code in codes.tolist()]
         short = k < request.k

@@ -184,6 +184,15 @@ class Filling:
             self._mask[row] = True
 
 
+def option_counts(round: Round, positions: Sequence[int]) -> tuple[int, ...]:
+    """|A(S)| before each slot of a slate, (k,); refused where an arm cannot follow those before it."""
+    filling, counts = Filling.of(round), []
+    for position in positions:
+        counts.append(filling.left)
+        filling.take(position)
+    return tuple(counts)
+
+
 def keeps(rules: RowRules, positions: Sequence[int]) -> bool:
     """Whether this slate is one that filling can end with: allowed arms in some order, R among them, as many as fit."""
     filling = Filling(rules)
@@ -264,12 +273,13 @@ def _joined(round: Round, parts: Sequence[_Part]) -> Slate:
         # under caps a random answer may enter in part, and the same slate be reached another way
         known = certain or round.rules is None or not round.rules.caps
         chances = slates[0].propensities if known else None
-        return replace(slates[0], positions=torch.tensor(parts[0].rows, device=device), propensities=chances)
+        positions = torch.tensor(parts[0].rows, device=device)
+        return replace(slates[0], positions=positions, propensities=chances, design=None)
     slots = [slot for part in parts for slot, entered in zip(_slots(part), part.entered, strict=True) if entered]
     slots.sort(key=lambda slot: (slot.explored, -(slot.mean + slot.bonus)))
-    positions, means, bonuses, explored = (list(column) for column in zip(*slots, strict=True))
+    rows, means, bonuses, explored = (list(column) for column in zip(*slots, strict=True))
     return Slate(
-        torch.tensor(positions, device=device),
+        torch.tensor(rows, device=device),
         torch.tensor(means, dtype=torch.float64, device=device),
         torch.tensor(bonuses, dtype=torch.float64, device=device),
         propensities=torch.ones(len(slots), dtype=torch.float64, device=device) if certain else None,

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.core import Feedback, Round, Slate
+from neuclust.core import Design, Feedback, Round, Slate
 from neuclust.kernels.ranking import sound, top
 from neuclust.models.encoder import active_contexts
 from neuclust.models.state import (
@@ -160,12 +160,13 @@ class Auto:
         optimistic = optimistic_slots(cache, Ranking(scores, rank, k), tried, wanted, penalty)
         chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([tried, optimistic]), steps)
         base = torch.cat([chosen, tried, optimistic])[self.slots.order(k)]
-        explored, propensities = torch.zeros(k, dtype=torch.bool), None if drawn else certain
+        explored, propensities, design = torch.zeros(k, dtype=torch.bool), None if drawn else certain, None
         if epsilon > 0:  # given the base slate, as propensities of `Exploring` are
             share = Exploration(epsilon * (1 - self.config.exploring.rival), anywhere=1.0)
+            design = Design("sequential", tuple(base.tolist()), share.share)
             base, propensities, explored = sample(base, base[:0], round, share, rng)
         bonuses = self.rewards.width * (scores - means)[base].clamp(min=0)
-        return Slate(base, self.rewards.own(means[base]), bonuses, propensities, explored=explored)
+        return Slate(base, self.rewards.own(means[base]), bonuses, propensities, explored=explored, design=design)
 
     def scores(self, round: Round) -> Tensor:
         """The combined score of every arm, (n,)."""
