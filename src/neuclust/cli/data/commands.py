@@ -10,7 +10,9 @@ from pathlib import Path
 import typer
 
 from neuclust.cli.command import add_commands, advice, argument, flag, option
+from neuclust.cli.data.kuairand import kuairand
 from neuclust.cli.data.movielens import movielens, replay
+from neuclust.cli.data.open_bandit import obd
 from neuclust.cli.data.prepare import bar
 from neuclust.cli.data.yelp import yelp
 from neuclust.cli.options import deliver, json_option
@@ -118,6 +120,26 @@ def generate_yelp(options: GenerateYelp) -> None:
         write(rows, out, options.seed, options.text_length, progress)
 
 
+@dataclass(frozen=True, slots=True)
+class GenerateKuaiRand:
+    out: Path = option(..., "Folder for the files.", "DIR")
+    rows: int = option(100_000, "Rows of the random log.", "N", min=1)
+    users: int = option(1_000, "Users.", "N", min=1)
+    videos: int = option(200, "Videos.", "N", min=1)
+    seed: int = option(0, "Equal seeds give equal files.", min=0)
+
+
+def generate_kuairand(options: GenerateKuaiRand) -> None:
+    """Write a folder in KuaiRand's layout, and truth.json with the chance of every click."""
+    from neuclust.data.kuairand_generate import KuaiRandSize
+    from neuclust.data.kuairand_generate import generate_kuairand as write
+
+    out, size = options.out, KuaiRandSize(options.rows, options.users, options.videos)
+    log = "log_random_4_22_to_5_08_pure.csv"
+    with _writing(out, log, f"{size.rows:,} rows", "truth.json", size.rows) as progress:
+        write(size, out, options.seed, progress)
+
+
 @contextmanager
 def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterator[Callable[[int], None]]:
     """Yields what to call with the number of rows written; refuses a bad folder before, names the files after."""
@@ -128,10 +150,12 @@ def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterat
 
 
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
-prepare = typer.Typer(help="Turn published raw files into a problem.", no_args_is_help=True)
-generate = typer.Typer(help="Write raw files of any size, for load tests.", no_args_is_help=True)
+prepare = typer.Typer(help="Turn published raw files into a problem or a log.", no_args_is_help=True)
+generate = typer.Typer(
+    help="Write raw files of any size, for load tests and checks.", no_args_is_help=True
+)
 add_commands(app, fetch=fetch, inspect=inspect)
-add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay)
-add_commands(generate, movielens=generate_movielens, yelp=generate_yelp)
+add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay, kuairand=kuairand, obd=obd)
+add_commands(generate, movielens=generate_movielens, yelp=generate_yelp, kuairand=generate_kuairand)
 app.add_typer(prepare, name="prepare")
 app.add_typer(generate, name="generate")
