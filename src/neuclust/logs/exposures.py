@@ -9,7 +9,7 @@ from typing import IO
 import numpy as np
 import polars as pl
 
-from neuclust.data.exposures import Exposures
+from neuclust.data.logged.exposures import Exposures
 from neuclust.data.options import Codes
 from neuclust.errors import ConfigError, writing
 from neuclust.files import SCRATCH

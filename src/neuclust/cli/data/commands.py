@@ -131,8 +131,8 @@ class GenerateKuaiRand:
 
 def generate_kuairand(options: GenerateKuaiRand) -> None:
     """Write a folder in KuaiRand's layout, and truth.json with the chance of every click."""
-    from neuclust.data.kuairand_generate import KuaiRandSize
-    from neuclust.data.kuairand_generate import generate_kuairand as write
+    from neuclust.data.logged.kuairand_generate import KuaiRandSize
+    from neuclust.data.logged.kuairand_generate import generate_kuairand as write
 
     out, size = options.out, KuaiRandSize(options.rows, options.users, options.videos)
     log = "log_random_4_22_to_5_08_pure.csv"
@@ -151,9 +151,7 @@ def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterat
 
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
 prepare = typer.Typer(help="Turn published raw files into a problem or a log.", no_args_is_help=True)
-generate = typer.Typer(
-    help="Write raw files of any size, for load tests and checks.", no_args_is_help=True
-)
+generate = typer.Typer(help="Write raw files of any size, for load tests and checks.", no_args_is_help=True)
 add_commands(app, fetch=fetch, inspect=inspect)
 add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay, kuairand=kuairand, obd=obd)
 add_commands(generate, movielens=generate_movielens, yelp=generate_yelp, kuairand=generate_kuairand)

@@ -14,7 +14,7 @@ from neuclust.cli.data import prepare
 from neuclust.errors import writing
 
 if TYPE_CHECKING:
-    from neuclust.data.kuairand import KuaiRandOptions, KuaiRandReport, KuaiRandTables
+    from neuclust.data.logged.kuairand import KuaiRandOptions, KuaiRandReport, KuaiRandTables
 
 FEW_SHOWN = 5.0  # exposures per video: a share of e⁻⁵ of a pool or more is unseen below it
 FAR_FROM_UNIFORM = 5.0  # standard deviations of the dispersion
@@ -52,7 +52,7 @@ class KuaiRandCommand:
     skip_bad: int = prepare.skip_option()
 
     def chosen(self) -> KuaiRandOptions:
-        from neuclust.data.kuairand import KuaiRandOptions
+        from neuclust.data.logged.kuairand import KuaiRandOptions
 
         return KuaiRandOptions(
             reward=self.reward.value,
@@ -70,8 +70,8 @@ class KuaiRandCommand:
 
 def kuairand(options: KuaiRandCommand) -> None:
     """KuaiRand: randomly exposed videos with real clicks, as a log to evaluate policies from."""
-    from neuclust.data.kuairand import kuairand_exposures, read_kuairand
-    from neuclust.data.kuairand_files import kuairand_files
+    from neuclust.data.logged.kuairand import kuairand_exposures, read_kuairand
+    from neuclust.data.logged.kuairand_files import kuairand_files
 
     prepare.check_log(options.out)
     if options.contexts is not None:
@@ -87,7 +87,7 @@ def kuairand(options: KuaiRandCommand) -> None:
 
 
 def _write_contexts(tables: KuaiRandTables, out: Path) -> None:
-    from neuclust.data.kuairand import kuairand_contexts
+    from neuclust.data.logged.kuairand import kuairand_contexts
 
     dataset = kuairand_contexts(tables)
     with writing(out):

@@ -41,7 +41,7 @@ class OpenBanditCommand:
 
 def obd(options: OpenBanditCommand) -> None:
     """The Open Bandit Dataset: single items at one of three positions, with propensities and clicks, as a log."""
-    from neuclust.data.open_bandit import OpenBanditOptions, open_bandit_files, prepare_open_bandit
+    from neuclust.data.logged.open_bandit import OpenBanditOptions, open_bandit_files, prepare_open_bandit
 
     prepare.check_log(options.out)
     chosen = OpenBanditOptions(options.logger.value, options.campaign.value, options.levels, options.skip_bad)
@@ -49,14 +49,13 @@ def obd(options: OpenBanditCommand) -> None:
     with prepare.bar(log.label, log.size) as show:
         exposures, report = prepare_open_bandit(log, items, logger, chosen, lambda done: show(done, None))
     design = "drawn evenly" if report.uniform else "with the propensities logged"
-    typer.echo(
-        f"read {report.rows_read:,} rows of {logger}: {report.items:,} items, {design}, {report.clicks:,} clicks"
-    )
+    clicks = f"{report.clicks:,} clicks"
+    typer.echo(f"read {report.rows_read:,} rows of {logger}: {report.items:,} items, {design}, {clicks}")
     prepare.echo_bad(report.bad_rows, report.bad_examples)
     if report.clicks < FEW_CLICKS:
         relative = 2 / max(report.clicks, 1) ** 0.5
         typer.echo(
-            f"warning: {report.clicks:,} clicks are few: the click rate of what ran is itself known to ±{relative:.0%} only, "
-            "that of another policy worse; expect no answer to which is better"
+            f"warning: {clicks} are too few to tell: the click rate of what ran is itself known to ±{relative:.0%} "
+            "only, that of another policy less well"
         )
     prepare.write_log(options.out, exposures)

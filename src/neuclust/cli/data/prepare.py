@@ -1,4 +1,4 @@
-"""`neuclust data prepare`: what its commands share. Raw files in, an `.npz` or a log out, and what became of the rows."""
+"""`neuclust data prepare`: what its commands share. Raw files in, an `.npz` or a log out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from neuclust.errors import ConfigError, writing
 
 if TYPE_CHECKING:
     from neuclust.data.dataset import ProfileDataset
-    from neuclust.data.exposures import Exposures
+    from neuclust.data.logged.exposures import Exposures
     from neuclust.data.raw import Progress, RawFile
 
 Report = TypeVar("Report")
@@ -89,9 +89,8 @@ def write_log(out: Path, exposures: Exposures) -> None:
     with bar(str(out), len(exposures), unit="rows") as show:
         write_exposures(exposures, out, lambda done: show(done, None))
     runs = len({exposures.run(index) for index in set(exposures.pool.tolist())})
-    typer.echo(
-        f"wrote {out}: {len(exposures):,} decisions in {runs:,} run{'s' * (runs > 1)}, {len(exposures.features)} features"
-    )
+    where = f"{runs:,} run{'s' * (runs > 1)}"
+    typer.echo(f"wrote {out}: {len(exposures):,} decisions in {where}, {len(exposures.features)} features")
 
 
 def echo_bad(count: int, examples: tuple[str, ...]) -> None:

@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from neuclust.data.encoding import Block, joined, one_hot
-from neuclust.data.exposures import Exposures
 from neuclust.data.folders import files_in
+from neuclust.data.logged.encoding import Block, joined, one_hot
+from neuclust.data.logged.exposures import Exposures
 from neuclust.data.options import check_choice, check_least
 from neuclust.data.raw import BadRows, Progress, RawFile
 from neuclust.data.tables import LINE, Table, one_per_id, whole_table

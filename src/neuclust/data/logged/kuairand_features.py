@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from neuclust.data.encoding import Block, flags, joined, log_scaled, multi_hot, one_hot, split_list
-from neuclust.data.kuairand_files import AMOUNTS, CATEGORIES, MARKS
+from neuclust.data.logged.encoding import Block, flags, joined, log_scaled, multi_hot, one_hot, split_list
+from neuclust.data.logged.kuairand_files import AMOUNTS, CATEGORIES, MARKS
 from neuclust.data.options import Codes, Floats
 
 FIRST_DAY = date(2022, 4, 22)  # of random exposure

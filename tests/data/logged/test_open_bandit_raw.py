@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from neuclust.data.exposures import Exposures
-from neuclust.data.open_bandit import OpenBanditOptions, OpenBanditReport, open_bandit_files, prepare_open_bandit
+from neuclust.data.logged.exposures import Exposures
+from neuclust.data.logged.open_bandit import OpenBanditOptions, OpenBanditReport, open_bandit_files, prepare_open_bandit
 from neuclust.errors import DataError
 
 SAMPLE = os.environ.get("NEUCLUST_OBD", "")
@@ -96,9 +97,9 @@ def test_items_met_twice_and_missing_files_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not SAMPLE, reason="NEUCLUST_OBD names no folder with the Open Bandit sample (obp/dataset/obd)")
 @pytest.mark.parametrize(("logger", "campaign"), sorted(CLICKS))
-def test_the_published_sample_is_read_whole(logger: str, campaign: str) -> None:
+def test_the_published_sample_is_read_whole(logger: Any, campaign: Any) -> None:
     """Fails when a row of the sample is refused, its clicks miscounted, or its design misjudged."""
-    options = OpenBanditOptions(logger, campaign)  # type: ignore[arg-type]
+    options = OpenBanditOptions(logger, campaign)
     exposures, report = read(Path(SAMPLE), options)
     assert (report.rows_read, report.bad_rows, report.clicks) == (10_000, 0, CLICKS[logger, campaign])
     assert report.uniform == (logger == "random")

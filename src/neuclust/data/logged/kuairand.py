@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 
 from neuclust.data.dataset import ProfileDataset, profile_dataset
-from neuclust.data.encoding import Block
-from neuclust.data.exposures import Exposures, Pools, seen_pools
-from neuclust.data.kuairand_features import request_block, tag_block, taste_rates, user_block, video_block
-from neuclust.data.kuairand_files import (
+from neuclust.data.logged.encoding import Block
+from neuclust.data.logged.exposures import Exposures, Pools, seen_pools
+from neuclust.data.logged.kuairand_features import request_block, tag_block, taste_rates, user_block, video_block
+from neuclust.data.logged.kuairand_files import (
     REWARDS,
     KuaiRandFiles,
     known_rows,

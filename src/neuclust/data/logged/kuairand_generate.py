@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from neuclust.data.kuairand_files import ENCRYPTED
+from neuclust.data.logged.kuairand_files import ENCRYPTED
 from neuclust.data.options import Codes, Floats, check_least
 from neuclust.data.raw import Progress
 from neuclust.files import placed, write_text

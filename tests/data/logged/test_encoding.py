@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from neuclust.data.encoding import flags, joined, log_scaled, multi_hot, one_hot, split_list
+from neuclust.data.logged.encoding import flags, joined, log_scaled, multi_hot, one_hot, split_list
 
 
 def test_frequent_values_get_columns_and_the_rest_share_one() -> None:

@@ -6,17 +6,23 @@ import gzip
 import json
 import shutil
 import tarfile
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from neuclust.data.exposures import Exposures, seen_pools
-from neuclust.data.kuairand import KuaiRandOptions, KuaiRandTables, kuairand_contexts, kuairand_exposures, read_kuairand
-from neuclust.data.kuairand_files import kuairand_files
-from neuclust.data.kuairand_generate import KuaiRandSize, click_chances, generate_kuairand
+from neuclust.data.logged.exposures import Exposures, seen_pools
+from neuclust.data.logged.kuairand import (
+    KuaiRandOptions,
+    KuaiRandTables,
+    kuairand_contexts,
+    kuairand_exposures,
+    read_kuairand,
+)
+from neuclust.data.logged.kuairand_files import kuairand_files
+from neuclust.data.logged.kuairand_generate import KuaiRandSize, click_chances, generate_kuairand
 from neuclust.errors import ConfigError, DataError
 
 LOG, BEFORE = "log_random_4_22_to_5_08_pure.csv", "log_standard_4_08_to_4_21_pure.csv"
@@ -72,9 +78,9 @@ def test_every_random_row_becomes_an_exposure_of_its_user_and_video(published: P
 
 
 @pytest.mark.parametrize("reward", ["is_click", "long_view", "is_like"])
-def test_the_reward_is_the_signal_asked_for(published: Path, reward: str) -> None:
+def test_the_reward_is_the_signal_asked_for(published: Path, reward: Any) -> None:
     """Fails when another signal than the one asked for is the reward."""
-    tables, exposures = read(published, replace(KuaiRandOptions(history=False), reward=reward))  # type: ignore[arg-type]
+    tables, exposures = read(published, KuaiRandOptions(history=False, reward=reward))
     expected = pl.read_csv(published / LOG)[reward]
     assert exposures.reward.tolist() == expected.to_list()
     assert tables.report.paid == expected.sum()
@@ -340,10 +346,10 @@ def test_contexts_to_simulate_are_tags_and_rates(published: Path) -> None:
         ({"after": 5, "before": 5}, "^before: "),
     ],
 )
-def test_options_that_cannot_work_are_refused(options: dict[str, object], sentence: str) -> None:
+def test_options_that_cannot_work_are_refused(options: dict[str, Any], sentence: str) -> None:
     """Fails when a mistyped option is taken."""
     with pytest.raises(ConfigError, match=sentence):
-        KuaiRandOptions(**options)  # type: ignore[arg-type]
+        KuaiRandOptions(**options)
 
 
 def test_dates_without_rows_are_said(published: Path) -> None:
