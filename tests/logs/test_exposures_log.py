@@ -28,8 +28,8 @@ def made(pools: int = 2, uniform: bool = True) -> Exposures:
         profiles=rng.random((6, D)), queries=rng.random((5, D)), pools=arms,
         pool_names=tuple(f"day{i}" for i in range(pools)), pool=pool, query=rng.integers(0, 5, N), arm=arm,
         propensity=np.full(N, 0.25) if uniform else rng.uniform(0.1, 0.9, N),
-        reward=rng.integers(0, 2, N).astype(np.float64), time=np.arange(N, dtype=np.float64) + 0.5, line=np.arange(2, N + 2),
-        uniform=uniform, user=rng.integers(0, 2**40, N) if uniform else None,
+        reward=rng.integers(0, 2, N).astype(np.float64), time=np.arange(N, dtype=np.float64) + 0.5,
+        line=np.arange(2, N + 2), uniform=uniform, user=rng.integers(0, 2**40, N) if uniform else None,
     )  # fmt: skip
 
 
