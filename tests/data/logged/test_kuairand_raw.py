@@ -27,7 +27,7 @@ from neuclust.errors import ConfigError, DataError
 
 LOG, BEFORE = "log_random_4_22_to_5_08_pure.csv", "log_standard_4_08_to_4_21_pure.csv"
 USERS, VIDEOS = "user_features_pure.csv", "video_features_basic_pure.csv"
-SIZE = KuaiRandSize(rows=20_000, users=150, videos=30)
+SIZE = KuaiRandSize(rows=10_000, users=150, videos=20)
 SEED = 4
 
 
@@ -227,10 +227,10 @@ def test_big_ids_are_kept_to_the_last_digit(folder: Path) -> None:
     big = 2**63 - 1
     for name in (LOG, BEFORE, VIDEOS):
         file = folder / "data" / name
-        frame = pl.read_csv(file, schema_overrides={"tag": pl.String}).with_columns(pl.col("video_id") + (big - 29))
+        frame = pl.read_csv(file, schema_overrides={"tag": pl.String}).with_columns(pl.col("video_id") + (big - 19))
         frame.write_csv(file)
     _, exposures = read(folder)
-    assert exposures.arm_ids.tolist() == list(range(big - 29, big + 1))
+    assert exposures.arm_ids.tolist() == list(range(big - 19, big + 1))
 
 
 @pytest.mark.parametrize("name", [LOG, USERS, VIDEOS])
@@ -308,7 +308,7 @@ def test_parts_of_the_log_before_are_added_up(folder: Path) -> None:
     """Fails when one of several parts, as 27K has them, is left out."""
     whole = read(folder)[0]
     lines = (folder / "data" / BEFORE).read_text().splitlines(keepends=True)
-    for part, some in ((1, lines[1:9000]), (2, lines[9000:])):
+    for part, some in ((1, lines[1:4000]), (2, lines[4000:])):
         (folder / "data" / BEFORE.replace(".csv", f"_part{part}.csv")).write_text(lines[0] + "".join(some))
     (folder / "data" / BEFORE).unlink()
     parted = read(folder)[0]
