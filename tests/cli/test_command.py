@@ -110,6 +110,11 @@ FIELDS = {
     "compare": ("baseline", "confidence"),
     "data prepare movielens": ("after", "before", "min_ratings", "min_movie_ratings", "skip_rounds", "skip_bad"),
     "data prepare replay": ("after", "before", "split", "shrink", "threshold", "min_arms", "encoding"),
+    "data prepare kuairand": (
+        *("reward", "pool", "rows", "after", "before", "levels", "shrink", "seed", "skip_bad", "out", "contexts"),
+    ),
+    "data prepare obd": ("logger", "campaign", "levels", "skip_bad", "out"),
+    "data generate kuairand": ("rows", "users", "videos", "seed"),
     "data prepare yelp": ("after", "before", "min_term_weight", "rounds", "skip_rounds", "skip_bad"),
 }
 RENAMED = {("run", "settings"): "--set", ("suite", "settings"): "--set", ("tune", "settings"): "--param"}

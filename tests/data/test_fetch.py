@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from neuclust.data.fetch import SOURCES, Source, cache_folder, fetch, find_source
+from neuclust.data.fetch import cache_folder, fetch
+from neuclust.data.sources import SOURCES, Source, find_source
 from neuclust.errors import ConfigError, DataError
 
 

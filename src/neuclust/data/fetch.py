@@ -1,7 +1,9 @@
-"""Fetch MovieLens archives from their publisher: resumable, checked, placed only when whole."""
+"""Fetch archives from their publisher: resumable, checked, placed only when whole."""
 
+import gzip
 import hashlib
 import http.client
+import json
 import os
 import re
 import time
@@ -9,63 +11,21 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from neuclust.data.raw import zip_member
-from neuclust.errors import ConfigError, DataError, one_of
+from neuclust.data.raw import tar_member, zip_member
+from neuclust.data.sources import Source
+from neuclust.errors import ConfigError, DataError
 
-PUBLISHER = "https://files.grouplens.org/datasets/movielens"
-YELP_PAGE = "https://business.yelp.com/data/resources/open-dataset/"
 BLOCK_BYTES = 2**20
 TIMEOUT_SECONDS = 30
 ATTEMPTS = 5
+RECORD_BYTES = 2**20
+MAGIC = {"zip": b"PK", "tar.gz": b"\x1f\x8b"}
 
 Progress = Callable[[int, int | None], None]  # bytes so far, bytes in all where known
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One archive as published; `md5` None means that the publisher renews it and the sum is read from `<url>.md5`.
-
-    A constant sum also guards against a mirror or proxy that serves a wrong file together with a wrong sum.
-    """
-
-    name: str
-    file: str
-    size: str
-    md5: str | None
-    licence: str
-
-    @property
-    def url(self) -> str:
-        return f"{PUBLISHER}/{self.file}"
-
-
-_PERMITTED = "without permission of GroupLens (University of Minnesota)"
-_TERMS = (
-    "Research use only: no commercial use {}, no claim of their endorsement, cite Harper and Konstan (2015), "
-    "doi:10.1145/2827872. The full terms are in README.txt inside the archive."
-)
-_LARGE = _TERMS.format(f"and no redistribution {_PERMITTED}")
-_SMALL = _TERMS.format(f"{_PERMITTED}, redistribution only under the same terms")
-SOURCES = {
-    "movielens-25m": Source("movielens-25m", "ml-25m.zip", "250 MB", "6b51fb2759a8657d3bfcbfc42b592ada", _LARGE),
-    "movielens-small": Source("movielens-small", "ml-latest-small.zip", "1 MB", None, _SMALL),
-}
-
-
-def find_source(name: str) -> Source:
-    """The archive of that name; Yelp's cannot be fetched, and the error says where it is."""
-    if name == "yelp":
-        where = f"the Yelp Open Dataset page, {YELP_PAGE}"
-        raise ConfigError(
-            f"yelp's licence must be accepted in person: get yelp_dataset.tar from {where}, and prepare it"
-        )
-    if name not in SOURCES:
-        raise ConfigError(one_of(name, [*SOURCES, "yelp"]))
-    return SOURCES[name]
 
 
 def cache_folder() -> Path:
@@ -84,16 +44,16 @@ def fetch(
     target = cache / source.file
     if target.exists():
         try:
-            _check_archive(target, source.md5)
+            _check_archive(target, source, source.md5)
         except DataError as error:
             raise DataError(f"{target}: {error}; delete it and run the command again") from None
         return target
-    expected = source.md5 or _published_md5(url)
+    expected = source.md5 or (_recorded_md5(source) if source.record else _published_md5(url))
     cache.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
-    _download(url, part, progress, pause_seconds)
+    _download(url, part, source.kind, progress, pause_seconds)
     try:
-        _check_archive(part, expected)
+        _check_archive(part, source, expected)
     except DataError as error:
         part.unlink()  # resuming could only add to the damage
         raise DataError(f"{url}: {error}; nothing was kept, run the command again") from None
@@ -103,29 +63,53 @@ def fetch(
 
 def _published_md5(url: str) -> str | None:
     """The sum in `<url>.md5`, in either usual layout; None where the publisher has none."""
-    try:
-        with urllib.request.urlopen(_request(f"{url}.md5"), timeout=TIMEOUT_SECONDS) as answer:
-            text = answer.read(4096).decode("ascii", "replace")
-    except urllib.error.HTTPError as error:
-        if error.code == 404:
-            return None
-        raise DataError(f"{url}.md5: expected the published checksum, got HTTP {error.code}") from None
-    except OSError as error:
-        raise DataError(f"{url}.md5: expected the published checksum, got no answer ({error})") from None
+    text = _small_text(f"{url}.md5")
+    if text is None:
+        return None
     found = re.search(r"\b[0-9a-fA-F]{32}\b", text)
     if found is None:
         raise DataError(f"{url}.md5: expected an md5 sum of 32 hexadecimal digits, got {text[:60]!r}")
     return found.group().lower()
 
 
-def _download(url: str, part: Path, progress: Progress | None, pause_seconds: float) -> None:
+def _recorded_md5(source: Source) -> str:
+    """The sum of the file in the record of its repository, as `md5:` and 32 hexadecimal digits.
+
+    The record is asked wherever the archive comes from, so that a mirror cannot vouch for itself.
+    """
+    text = _small_text(source.record)
+    try:
+        files = json.loads(text or "")["files"]
+        sums = [str(entry["checksum"]) for entry in files if entry["key"] == source.file]
+    except (ValueError, TypeError, KeyError):
+        sums = []
+    if len(sums) != 1 or not re.fullmatch(r"md5:[0-9a-f]{32}", sums[0]):
+        got = f"got {sums[0][:60]!r}" if sums else f"got {(text or 'no such record')[:60]!r}"
+        raise DataError(f"{source.record}: expected the record with the md5 sum of {source.file}, {got}")
+    return sums[0].removeprefix("md5:")
+
+
+def _small_text(url: str) -> str | None:
+    """What a sum is read from; None where there is no such file."""
+    try:
+        with urllib.request.urlopen(_request(url), timeout=TIMEOUT_SECONDS) as answer:
+            return str(answer.read(RECORD_BYTES).decode("utf-8", "replace"))
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return None
+        raise DataError(f"{url}: expected the published checksum, got HTTP {error.code}") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise DataError(f"{url}: expected the published checksum, got no answer ({error})") from None
+
+
+def _download(url: str, part: Path, kind: str, progress: Progress | None, pause_seconds: float) -> None:
     """Fill `part` to its full length, resuming after the bytes it has."""
     trouble = "no answer"
     for attempt in range(ATTEMPTS):
         if attempt:
             time.sleep(pause_seconds * 2 ** (attempt - 1))
         try:
-            missing = _continue_download(url, part, progress)
+            missing = _continue_download(url, part, kind, progress)
             if missing == 0:
                 return
             trouble = f"the connection closed {missing:,} bytes early"
@@ -140,7 +124,7 @@ def _download(url: str, part: Path, progress: Progress | None, pause_seconds: fl
     raise DataError(f"{url}: expected the whole archive, got {got}; run the same command again to go on from there")
 
 
-def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
+def _continue_download(url: str, part: Path, kind: str, progress: Progress | None) -> int:
     """One request from where `part` ends; returns how many bytes are still missing."""
     have = part.stat().st_size if part.exists() else 0
     try:
@@ -151,7 +135,7 @@ def _continue_download(url: str, part: Path, progress: Progress | None) -> int:
         return _missing_after_416(error, part, have)
     with answer:
         if answer.headers.get_content_type() == "text/html":
-            raise DataError(f"{url}: expected a zip archive, got a web page; is a log-in or proxy in between?")
+            raise DataError(f"{url}: expected a {kind} archive, got a web page; is a log-in or proxy in between?")
         resumed = answer.status == 206 and re.match(rf"bytes {have}-", answer.headers["Content-Range"] or "")
         start = have if resumed else 0
         if answer.status == 206 and start != have:
@@ -178,24 +162,38 @@ def _missing_after_416(error: urllib.error.HTTPError, part: Path, have: int) -> 
     return max(1, have)
 
 
-def _check_archive(path: Path, md5: str | None) -> None:
-    """A zip with ratings and movies whose md5 (or, without one, whose own checksums) fit."""
+def _check_archive(path: Path, source: Source, md5: str | None) -> None:
+    """An archive of the right kind with the file that matters, whose md5 (or, without one, own checksums) fit."""
     with path.open("rb") as file:
         start = file.read(512)
-        if not start.startswith(b"PK"):
+        if not start.startswith(MAGIC[source.kind]):
             kind = "a web page" if b"<" in start[:64] else "something else"
-            raise DataError(f"expected a zip archive, got {kind} (starting {start[:20]!r})")
+            raise DataError(f"expected a {source.kind} archive, got {kind} (starting {start[:20]!r})")
         if md5 is not None:
             file.seek(0)
             found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
             if found != md5:
                 raise DataError(f"expected an archive with md5 {md5}, got {found}")
-    zip_member(path, ("ratings.csv", "ratings.dat"))
+    member = zip_member if source.kind == "zip" else tar_member
+    member(path, source.members)
     if md5 is None:
+        _check_intact(path, source)
+
+
+def _check_intact(path: Path, source: Source) -> None:
+    """The checksums inside of the archive fit."""
+    if source.kind == "zip":
         with zipfile.ZipFile(path) as archive:
             broken = archive.testzip()
         if broken is not None:
             raise DataError(f"expected an intact archive, got damage in {broken}")
+        return
+    try:
+        with gzip.open(path) as stream:
+            while stream.read(BLOCK_BYTES):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"expected an intact archive, got damage ({error})") from None
 
 
 def _request(url: str, start: int = 0) -> urllib.request.Request:

@@ -21,7 +21,7 @@ MAX_LINE_BYTES = 16 * 2**20  # a longer "line" means a foreign or hostile file
 MAX_EXPANSION = 200  # csv and json shrink 3 to 10 times; a bomb about 1000 times
 EXPANSION_SLACK = 64 * 2**20  # small archives of repetitive text are harmless
 
-_DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OSError, RuntimeError)
+DAMAGE = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError, OSError, RuntimeError)
 
 Progress = Callable[[int], None]  # takes how many raw bytes have been read so far
 Frame = TypeVar("Frame")  # a Polars frame, which is slow to import
@@ -68,7 +68,7 @@ class RawFile:
             else:
                 with tarfile.open(self.path, "r|*") as tape:
                     yield _tape_member(tape, self)
-        except _DAMAGE as error:
+        except DAMAGE as error:
             what = f"expected a complete readable file, got damage ({error})"
             raise DataError(f"{self.label}: {what}; fetch it again") from None
 
@@ -175,10 +175,10 @@ def zip_member(path: Path, names: tuple[str, ...]) -> RawFile:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise DataError(f"{path}: expected a zip archive, got a damaged or foreign file ({error})") from None
     for member in members:
-        _refuse_unsafe_name(path, member.filename)
+        refuse_unsafe_name(path, member.filename)
     found = [m for m in members if _matches(m.filename, names)]
     if len(found) != 1:
         raise DataError(_not_one(path, names, [m.filename for m in found], [m.filename for m in members]))
@@ -194,11 +194,11 @@ def tar_member(path: Path, names: tuple[str, ...]) -> RawFile:
     try:
         with tarfile.open(path, "r|*") as tape:
             for member in tape:
-                _refuse_unsafe_name(path, member.name)
+                refuse_unsafe_name(path, member.name)
                 seen.append(member.name)
                 if member.isreg() and _matches(member.name, names):
                     return RawFile(path, member.name)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise DataError(f"{path}: expected a tar archive, got a damaged or foreign file ({error})") from None
     raise DataError(_not_one(path, names, [], seen))
 
@@ -227,7 +227,7 @@ def _matches(member: str, names: tuple[str, ...]) -> bool:
     return bool(parts) and parts[-1] in names and "__MACOSX" not in parts
 
 
-def _refuse_unsafe_name(path: Path, member: str) -> None:
+def refuse_unsafe_name(path: Path, member: str) -> None:
     parts = PurePosixPath(member.replace("\\", "/")).parts
     if ".." in parts or member.startswith("/") or (parts and ":" in parts[0]):
         raise DataError(f"{path}: expected plain member names, got {member!r}, which points outside the archive")

@@ -10,7 +10,9 @@ from pathlib import Path
 import typer
 
 from neuclust.cli.command import add_commands, advice, argument, flag, option
+from neuclust.cli.data.kuairand import kuairand
 from neuclust.cli.data.movielens import movielens, replay
+from neuclust.cli.data.open_bandit import obd
 from neuclust.cli.data.prepare import bar
 from neuclust.cli.data.yelp import yelp
 from neuclust.cli.options import deliver, json_option
@@ -18,12 +20,13 @@ from neuclust.cli.outputs import Outputs, require_writable
 from neuclust.errors import ConfigError, writing
 from neuclust.files import write_text
 
+NEXT = {"movielens": "movielens --zip {} --out {}.npz", "kuairand": "kuairand {} --out {}.parquet"}
 PREPARE_YELP = "`neuclust data prepare yelp --tar yelp_dataset.tar --out yelp.npz`"
 
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    name: str = argument(..., "movielens-25m, movielens-small or yelp.", "NAME")
+    name: str = argument(..., "movielens-25m, movielens-small, kuairand, kuairand-1k, kuairand-27k or yelp.", "NAME")
     yes: bool = flag("Accept the licence without being asked.")
     cache: Path | None = option(None, "Default: $XDG_CACHE_HOME/neuclust.", "DIR")
     url: str | None = option(None, "A mirror of the same archive.", "URL")
@@ -31,8 +34,9 @@ class FetchOptions:
 
 def fetch(options: FetchOptions) -> None:
     """Fetch a published archive into the cache; a broken download is taken up again."""
-    from neuclust.data.fetch import cache_folder, find_source
+    from neuclust.data.fetch import cache_folder
     from neuclust.data.fetch import fetch as fetch_source
+    from neuclust.data.sources import find_source
 
     with advice(PREPARE_YELP) if options.name == "yelp" else nullcontext():
         source = find_source(options.name)
@@ -47,7 +51,7 @@ def fetch(options: FetchOptions) -> None:
     with bar(source.file, None) as show:
         place = fetch_source(source, folder, options.url, show)
     typer.echo(place)
-    typer.echo(f"Next: neuclust data prepare movielens --zip {place} --out {source.name}.npz", err=True)
+    typer.echo(f"Next: neuclust data prepare {NEXT[source.problem].format(place, source.name)}", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,26 @@ def generate_yelp(options: GenerateYelp) -> None:
         write(rows, out, options.seed, options.text_length, progress)
 
 
+@dataclass(frozen=True, slots=True)
+class GenerateKuaiRand:
+    out: Path = option(..., "Folder for the files.", "DIR")
+    rows: int = option(100_000, "Rows of the random log.", "N", min=1)
+    users: int = option(1_000, "Users.", "N", min=1)
+    videos: int = option(200, "Videos.", "N", min=1)
+    seed: int = option(0, "Equal seeds give equal files.", min=0)
+
+
+def generate_kuairand(options: GenerateKuaiRand) -> None:
+    """Write a folder in KuaiRand's layout, and truth.json with the chance of every click."""
+    from neuclust.data.logged.kuairand_generate import KuaiRandSize
+    from neuclust.data.logged.kuairand_generate import generate_kuairand as write
+
+    out, size = options.out, KuaiRandSize(options.rows, options.users, options.videos)
+    log = "log_random_4_22_to_5_08_pure.csv"
+    with _writing(out, log, f"{size.rows:,} rows", "truth.json", size.rows) as progress:
+        write(size, out, options.seed, progress)
+
+
 @contextmanager
 def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterator[Callable[[int], None]]:
     """Yields what to call with the number of rows written; refuses a bad folder before, names the files after."""
@@ -126,10 +150,10 @@ def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterat
 
 
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
-prepare = typer.Typer(help="Turn published raw files into a problem.", no_args_is_help=True)
-generate = typer.Typer(help="Write raw files of any size, for load tests.", no_args_is_help=True)
+prepare = typer.Typer(help="Turn published raw files into a problem or a log.", no_args_is_help=True)
+generate = typer.Typer(help="Write raw files of any size, for load tests and checks.", no_args_is_help=True)
 add_commands(app, fetch=fetch, inspect=inspect)
-add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay)
-add_commands(generate, movielens=generate_movielens, yelp=generate_yelp)
+add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay, kuairand=kuairand, obd=obd)
+add_commands(generate, movielens=generate_movielens, yelp=generate_yelp, kuairand=generate_kuairand)
 app.add_typer(prepare, name="prepare")
 app.add_typer(generate, name="generate")
