@@ -80,6 +80,12 @@ BENCHMARKS = {
         "data_scale",
         quick="--ratings 1000000 --reviews 200000",
     ),
+    "log-scale": Benchmark(
+        "rows per second and memory of writing, checking and reading a log of decisions",
+        "log_scale",
+        quick="--decisions 5000",
+        full="--decisions 1000000",
+    ),
     "gpu": Benchmark(
         "seconds per run on a GPU, alone and with seeds batched, and whether it agrees with the CPU",
         "gpu",

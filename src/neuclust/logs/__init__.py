@@ -2,8 +2,15 @@
 
 from neuclust.logs.decisions import Design, LoggedDecision
 from neuclust.logs.events import RunStart, json_schema
+from neuclust.logs.obp import read_obp
 from neuclust.logs.reader import Log, open_log
 from neuclust.logs.runs import DecisionLog
+from neuclust.logs.table_blocks import TableBlock, TableLog
+from neuclust.logs.tables import read_table
+from neuclust.logs.vw import read_vw_ccb, write_vw_ccb
 from neuclust.logs.writer import LogWriter
 
-__all__ = ["DecisionLog", "Design", "Log", "LogWriter", "LoggedDecision", "RunStart", "json_schema", "open_log"]
+__all__ = [
+    "DecisionLog", "Design", "Log", "LogWriter", "LoggedDecision", "RunStart", "TableBlock", "TableLog", "json_schema",
+    "open_log", "read_obp", "read_table", "read_vw_ccb", "write_vw_ccb",
+]  # fmt: skip

@@ -60,6 +60,7 @@ class ReadArms:
     def __init__(self) -> None:
         self.rows: dict[int, int] = {}  # arm id -> row of the profiles
         self._profiles: list[Floats] = []
+        self._matrix: Floats | None = None
         self._table: Tensor | None = None
         self._ids: Tensor | None = None
 
@@ -74,7 +75,7 @@ class ReadArms:
             self.rows[arm] = len(self._profiles)
             self._profiles.append(values)
             self._ids = None
-        self._table = None
+        self._matrix = self._table = None
 
     @property
     def width(self) -> int:
@@ -91,9 +92,14 @@ class ReadArms:
     def table(self) -> Tensor:
         """Profiles (N, d), the same tensor while none changes."""
         if self._table is None:
-            self._table = torch.from_numpy(np.array(self._profiles, np.float64).reshape(len(self.rows), self.width))
+            self._table = torch.from_numpy(self._array())
         return self._table
 
     def profiles(self, ids: Sequence[int]) -> Tensor:
         """Profiles of these arms, (n, d)."""
-        return self.table[[self.rows[arm] for arm in ids]]
+        return torch.from_numpy(self._array()[[self.rows[arm] for arm in ids]])  # NumPy indexes small lists faster
+
+    def _array(self) -> Floats:
+        if self._matrix is None:
+            self._matrix = np.array(self._profiles, np.float64).reshape(len(self.rows), self.width)
+        return self._matrix

@@ -42,13 +42,14 @@ def rows(path: Path) -> Iterator[Row]:
     """Every event of a log file in order; constant memory."""
     if not path.is_file():
         raise DataError(f"{path}: expected a log, found no such file; check the name")
-    return _parquet_rows(path) if path.suffix == PARQUET else _line_rows(path)
+    return _parquet_rows(path) if path.suffix == PARQUET else line_rows(path)
 
 
 # --- lines ----------------------------------------------------------------------------------------------------------
 
 
-def _line_rows(path: Path) -> Iterator[Row]:
+def line_rows(path: Path) -> Iterator[Row]:
+    """Every line as a JSON object."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):

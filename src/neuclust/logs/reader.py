@@ -1,9 +1,13 @@
-"""Reads a log of this library: one pass that checks every row, then decisions as often as they are asked for."""
+"""Reads logs as events: one pass that checks every row, then decisions as often as they are asked for.
+
+Other formats are turned into the same events (`checked_log`), so that all logs are checked and joined alike.
+"""
 
 import warnings
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -21,6 +25,7 @@ from neuclust.logs.rounds import Heard, RunReader, heard
 from neuclust.logs.runs import Runs
 
 OnBad = Callable[[str], None]
+Source = Callable[[], Iterable[Row]]
 Key = tuple[str, str]  # run and decision id
 
 
@@ -31,16 +36,17 @@ class Log(Runs):
     path: Path
     runs: Mapping[str, RunStart]
     skipped: int = 0  # bad rows that were passed over
-    _rows: int = 0  # that were there when it was checked
-    _bad: frozenset[int] = frozenset()
+    _source: Source = field(default=tuple, repr=False)
+    _rows: int = 0  # events that were there when it was checked
+    _bad: frozenset[int] = frozenset()  # their places among them
     _later: Mapping[Key, list[Heard]] = field(default_factory=dict, repr=False)
 
     def decisions(self) -> Iterator[LoggedDecision]:
-        """Every decision, one in memory at a time; the file is read anew by every call."""
+        """Every decision, one in memory at a time; the source is read anew by every call."""
         readers: dict[str, RunReader] = {}
-        for row in islice(rows(self.path), self._rows):
+        for place, row in enumerate(islice(self._source(), self._rows)):
             event = row.event
-            if event is None or row.number in self._bad or event["event"] == "feedback":
+            if event is None or place in self._bad or event["event"] == "feedback":
                 continue
             if event["event"] == "start":
                 readers[event["run"]] = RunReader(self.runs[event["run"]])
@@ -58,36 +64,53 @@ def open_log(path: str | Path, *, skip_bad: int = 0, on_bad: OnBad | None = None
     """
     path = Path(path)
     check_suffix(path)
-    check = _Check(path, skip_bad, on_bad)
-    for row in rows(path):
+    log = checked_log(path, partial(rows, path), unit(path), skip_bad=skip_bad, on_bad=on_bad)
+    if not log.runs:
+        raise DataError(f"{path}: expected a log that begins with a start event, got none; is it a log?")
+    return log
+
+
+def checked_log(path: Path, source: Source, unit: str, *, skip_bad: int = 0, on_bad: OnBad | None = None) -> Log:
+    """The log of a source of events that gives the same ones by every call; `unit` is what it counts."""
+    check = _Check(path, source, unit, Tolerance(skip_bad, on_bad))
+    for row in source():
         check.row(row)
     check.settle()
-    if not check.readers:
-        raise DataError(f"{path}: expected a log that begins with a start event, got none; is it a log?")
     runs = {name: reader.start for name, reader in check.readers.items()}
     later = {key: [each for _, _, each in parts] for key, parts in check.later.items()}
-    return Log(path, MappingProxyType(runs), len(check.bad), check.count, frozenset(check.bad), later)
+    return Log(path, MappingProxyType(runs), check.skipped, source, check.count, frozenset(check.bad), later)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How many bad rows may be passed over, and who is told of them."""
+
+    skip_bad: int = 0
+    on_bad: OnBad | None = None
+
+    def meet(self, sentence: str, before: int) -> None:
+        """Tell of one bad row more, or raise where none may be passed over any more."""
+        if before >= self.skip_bad:
+            raise DataError(sentence)
+        if self.on_bad is not None:
+            self.on_bad(sentence)
 
 
 class _Check:
     """The first pass: every event is checked at its line; ids and feedback are collected."""
 
-    def __init__(self, path: Path, skip_bad: int, on_bad: OnBad | None) -> None:
-        self.path, self.skip_bad, self.on_bad = path, skip_bad, on_bad
+    def __init__(self, path: Path, source: Source, unit: str, tolerance: "Tolerance") -> None:
+        self.path, self.source, self.unit, self.tolerance = path, source, unit, tolerance
         self.readers: dict[str, RunReader] = {}
         self.later: dict[Key, list[tuple[int, int, Heard]]] = {}  # line, decisions before it, content
         self.hashes = array("Q")  # of (run, id), one per decision in order
-        self.bad: set[int] = set()
-        self.count = 0
+        self.bad: set[int] = set()  # places of events that are not to be read
+        self.skipped = self.count = 0
 
     def refuse(self, number: int, sentence: str) -> None:
         """Count a bad row, or raise where no more may be passed over."""
-        said = f"{self.path}, {unit(self.path)} {number}: {sentence}"
-        if len(self.bad) >= self.skip_bad:
-            raise DataError(said)
-        self.bad.add(number)
-        if self.on_bad is not None:
-            self.on_bad(said)
+        self.tolerance.meet(f"{self.path}, {self.unit} {number}: {sentence}", self.skipped)
+        self.skipped += 1
 
     def row(self, row: Row) -> None:
         self.count += 1
@@ -102,6 +125,7 @@ class _Check:
             self._event(row.number, row.event)
         except DataError as error:
             self.refuse(row.number, str(error))
+            self.bad.add(self.count - 1)
 
     def _event(self, number: int, event: dict[str, Any]) -> None:
         kind = event.get("event")
@@ -138,30 +162,32 @@ class _Check:
             return
         met: set[Key] = set()
         found: set[Key] = set()
-        for place, (number, event) in enumerate(self._decisions()):
+        for order, (place, number, event) in enumerate(self._decisions()):
             key = event["run"], event["id"]
             if suspects and _hash(key) in suspects:
                 if key in met:
                     said = f"expected every decision id of a run once, got {brief(key[1])} again"
                     self.refuse(number, f"{said}; number decisions anew or drop the row")
+                    self.bad.add(place)
                 met.add(key)
             if key in self.later and key not in found:
                 found.add(key)
-                self._fit(key, place, event["slate"])
+                self._fit(key, order, event["slate"])
         for key in self.later.keys() - found:
             self._orphans(key, self.later.pop(key))
 
-    def _decisions(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        for row in islice(rows(self.path), self.count):
-            if row.event is not None and row.number not in self.bad and row.event["event"] == "decision":
-                yield row.number, row.event
+    def _decisions(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """Place, number and event of every decision that was found good."""
+        for place, row in enumerate(islice(self.source(), self.count)):
+            if row.event is not None and place not in self.bad and row.event["event"] == "decision":
+                yield place, row.number, row.event
 
-    def _fit(self, key: Key, place: int, slate: list[int]) -> None:
+    def _fit(self, key: Key, order: int, slate: list[int]) -> None:
         """Keep the feedback that came after its decision and names arms of its slate."""
         kept = []
         for number, before, part in self.later[key]:
             strange = next((arm for arm in part.values if arm not in slate), None)
-            if before <= place:
+            if before <= order:
                 self._orphans(key, [(number, before, part)])
             elif strange is not None:
                 said = f"expected values of arms of the slate of decision {brief(key[1])}, got arm {strange}"

@@ -107,15 +107,15 @@ class RunReader:
     def _round(self, event: Event, ids: list[int] | None, rules: Rules | None) -> Round:
         n = len(self.arms.rows) if ids is None else len(ids)
         flat = event.get("features")
-        features = None if flat is None else torch.tensor(flat, dtype=torch.float64).reshape(n, self.start.dim)
+        features = None if flat is None else torch.from_numpy(np.array(flat, np.float64).reshape(n, self.start.dim))
         query = event.get("query")
         profiles = self._profiles(ids, features)
         known = query is not None and profiles.shape[1] == len(query)
         return Round(
             t=event["t"],
-            arm_ids=self.arms.ids if ids is None else torch.tensor(ids, dtype=torch.int64),
+            arm_ids=self.arms.ids if ids is None else torch.from_numpy(np.array(ids, np.int64)),
             profiles=profiles,
-            query=torch.tensor(query, dtype=torch.float64) if known else None,
+            query=torch.from_numpy(np.array(query, np.float64)) if known else None,
             slate_size=event["k"],
             features=features,
             rules=rules,
