@@ -156,6 +156,19 @@ def test_other_designs_are_read(tmp_path: Path, policy: str) -> None:
         np.testing.assert_allclose(found.numpy(), each.propensities, rtol=1e-12)
 
 
+def test_a_run_knows_only_its_own_users(tmp_path: Path) -> None:
+    """Fails when users of an earlier run stay known in the next one, which began without them."""
+    for known in (True, False):
+        shop = logged_shop(tmp_path / "shop.jsonl")
+        if known:
+            shop.add_users([{"user": "u77", "segment": "x"}])
+        for user in ("u77", None):
+            shop.recommend(user=user, context={"device": "desk"})
+    found = [each.round.contexts for each in logged_decisions(tmp_path / "shop.jsonl").decisions()]
+    assert not torch.equal(found[0], found[1])
+    assert torch.equal(found[2], found[3])
+
+
 def test_slates_of_fit_log_and_empty_ones_are_counted(tmp_path: Path) -> None:
     """Fails when slates whose offers are unknown become decisions, or are not counted."""
     shop = logged_shop(tmp_path / "shop.jsonl")
