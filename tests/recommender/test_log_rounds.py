@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from logged_shop import GONE, ITEMS, Day, logged_shop, play_day
 
 from neuclust import Features, Recommender
 from neuclust.core import Round
@@ -20,7 +21,6 @@ from neuclust.recommender.log.from_log import recommender_from_log
 from neuclust.recommender.log.rounds import RecommenderLog, logged_decisions
 from neuclust.slates.propensities import Exploration, prefix_ratios, probability
 from neuclust.slates.rules import option_counts
-from tests.logged_shop import GONE, ITEMS, Day, logged_shop, play_day
 
 
 @pytest.fixture(scope="module")
@@ -181,11 +181,11 @@ def test_slates_of_fit_log_and_empty_ones_are_counted(tmp_path: Path) -> None:
 
 def test_a_stated_slate_value_and_any_click(tmp_path: Path) -> None:
     """Fails when a slate's own value or a threshold reward is not given in the units it was stated in."""
-    for reward, said, worth in (("sum", {"slate": 7.5}, 7.5), ("any", {}, 1.0), (max, {}, 4.0)):
+    for reward, stated, worth in (("sum", 7.5, 7.5), ("any", None, 1.0), (max, None, 4.0)):
         path = tmp_path / f"{worth}.jsonl"
         shop = logged_shop(path, reward=reward)
         choice = shop.recommend(user="u1", context={"device": "desk"})
-        shop.feedback(choice.id, {choice.items[1]: 4}, **said)
+        shop.feedback(choice.id, {choice.items[1]: 4}, slate=stated)
         (found,) = logged_decisions(path).decisions()
         assert (found.slate_reward, found.rewards.tolist()) == (worth, [0.0, 4.0, 0.0])
 
