@@ -17,6 +17,7 @@ from neuclust import Features, Recommender
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError, LogWarning
 from neuclust.logs.decisions import LoggedDecision
+from neuclust.logs.runs import DecisionLog
 from neuclust.recommender.log.from_log import recommender_from_log
 from neuclust.recommender.log.rounds import RecommenderLog, logged_decisions
 from neuclust.slates.propensities import Exploration, prefix_ratios, probability
@@ -119,7 +120,8 @@ def test_who_and_when_and_by_which_model(day: Day, log: RecommenderLog, logged: 
     assert [(start.policy, start.slate_size, start.learning, start.reward) for start in starts] == [
         ("linucb", 3, True, "sum")
     ] * 2
-    assert (log.slate_size, log.reward, log.path, log.skipped) == (3, "sum", day.path, 0)
+    as_evaluated: DecisionLog = log
+    assert (as_evaluated.slate_size, log.reward, log.path, log.skipped) == (3, "sum", day.path, 0)
     assert log.dim == starts[0].dim == logged[0].round.contexts.shape[1]
 
 
