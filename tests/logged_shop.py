@@ -79,6 +79,8 @@ def _change(day: Day, at: int) -> None:
         day.shop.add_items([{"sku": "new", "price": 2.5, "kind": "a"}, {"sku": "plain"}])
     elif at == 20:
         day.shop.add_items([{"sku": "s3", "price": 9.0, "kind": "b"}])
+    elif at == 30:
+        day.shop.remove_items(["s7"])
     elif at == GONE:
         day.shop.remove_items(["s5", "new"])
         day.shop.save(day.path.with_name("shop"))

@@ -17,6 +17,7 @@ from neuclust import Features, Recommender
 from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError, LogWarning
 from neuclust.logs.decisions import LoggedDecision
+from neuclust.logs.runs import DecisionLog
 from neuclust.recommender.log.from_log import recommender_from_log
 from neuclust.recommender.log.rounds import RecommenderLog, logged_decisions
 from neuclust.slates.propensities import Exploration, prefix_ratios, probability
@@ -119,7 +120,8 @@ def test_who_and_when_and_by_which_model(day: Day, log: RecommenderLog, logged: 
     assert [(start.policy, start.slate_size, start.learning, start.reward) for start in starts] == [
         ("linucb", 3, True, "sum")
     ] * 2
-    assert (log.slate_size, log.reward, log.path, log.skipped) == (3, "sum", day.path, 0)
+    as_evaluated: DecisionLog = log
+    assert (as_evaluated.slate_size, log.reward, log.path, log.skipped) == (3, "sum", day.path, 0)
     assert log.dim == starts[0].dim == logged[0].round.contexts.shape[1]
 
 
@@ -156,6 +158,19 @@ def test_other_designs_are_read(tmp_path: Path, policy: str) -> None:
         np.testing.assert_allclose(found.numpy(), each.propensities, rtol=1e-12)
 
 
+def test_a_run_knows_only_its_own_users(tmp_path: Path) -> None:
+    """Fails when users of an earlier run stay known in the next one, which began without them."""
+    for known in (True, False):
+        shop = logged_shop(tmp_path / "shop.jsonl")
+        if known:
+            shop.add_users([{"user": "u77", "segment": "x"}])
+        for user in ("u77", None):
+            shop.recommend(user=user, context={"device": "desk"})
+    found = [each.round.contexts for each in logged_decisions(tmp_path / "shop.jsonl").decisions()]
+    assert not torch.equal(found[0], found[1])
+    assert torch.equal(found[2], found[3])
+
+
 def test_slates_of_fit_log_and_empty_ones_are_counted(tmp_path: Path) -> None:
     """Fails when slates whose offers are unknown become decisions, or are not counted."""
     shop = logged_shop(tmp_path / "shop.jsonl")
@@ -168,11 +183,11 @@ def test_slates_of_fit_log_and_empty_ones_are_counted(tmp_path: Path) -> None:
 
 def test_a_stated_slate_value_and_any_click(tmp_path: Path) -> None:
     """Fails when a slate's own value or a threshold reward is not given in the units it was stated in."""
-    for reward, said, worth in (("sum", {"slate": 7.5}, 7.5), ("any", {}, 1.0), (max, {}, 4.0)):
+    for reward, stated, worth in (("sum", 7.5, 7.5), ("any", None, 1.0), (max, None, 4.0)):
         path = tmp_path / f"{worth}.jsonl"
         shop = logged_shop(path, reward=reward)
         choice = shop.recommend(user="u1", context={"device": "desk"})
-        shop.feedback(choice.id, {choice.items[1]: 4}, **said)
+        shop.feedback(choice.id, {choice.items[1]: 4}, slate=stated)
         (found,) = logged_decisions(path).decisions()
         assert (found.slate_reward, found.rewards.tolist()) == (worth, [0.0, 4.0, 0.0])
 

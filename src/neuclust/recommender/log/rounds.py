@@ -11,13 +11,14 @@ import numpy as np
 
 from neuclust.errors import ConfigError, DataError, LogWarning, StateError, brief
 from neuclust.logs.decisions import LoggedDecision
+from neuclust.logs.events import RunStart
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.log.history import History, HistoryReading, Past, event_lines, event_of, naming_line
 from neuclust.recommender.log.offers import LoggedChoice
 from neuclust.recommender.log.outcomes import outcome
 from neuclust.recommender.log.refit import drafted
 from neuclust.recommender.log.replay import Replay
-from neuclust.recommender.log.starts import Runs, RunStart, check_starts, features_of_log, settings_of_start
+from neuclust.recommender.log.starts import Runs, check_starts, features_of_log, settings_of_start
 from neuclust.recommender.options import Settings
 from neuclust.recommender.schema import Schema
 from neuclust.recommender.tables.features import Features

@@ -1,30 +1,18 @@
 """The runs of a log and the settings its starts tell."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from neuclust.configuration import from_mapping
 from neuclust.errors import DataError, NeuclustError, StateError
+from neuclust.logs.events import RunStart
 from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.feedback.rewards import FUNCTION, OwnValue
 from neuclust.recommender.options import Settings, read_settings
 from neuclust.recommender.tables.features import Features
 
 SAME_RUN = ("low", "high")  # of feedback: what a reward means
-
-
-@dataclass(frozen=True, slots=True)
-class RunStart:
-    """What is known of a run: who chose, slates of up to `slate_size` arms, `dim` features that models read."""
-
-    run: str
-    policy: str
-    slate_size: int
-    dim: int
-    learning: bool = True  # the policy learned while it logged, so that rows are not independent
-    reward: str | None = None  # the name of the slate reward
-    reward_values: tuple[float, ...] | None = None  # (slate_size + 1,) by the number of rewarded arms
 
 
 class Runs:
