@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -32,6 +33,7 @@ from neuclust.logs.decisions import Design
 from neuclust.slates.rules import Filling, longest
 
 Floats = NDArray[np.float64]
+Slates = dict[tuple[int, ...], Fraction]
 
 
 def plain_round(n: int, k: int) -> Round:
@@ -169,6 +171,65 @@ def test_rare_arms_keep_their_digits() -> None:
     assert pseudo_inverse_weight(logging, logging, round, base) == pytest.approx(1, abs=1e-9)
     everyone = [pseudo_inverse_weight(logging, Design("uniform"), round, slate) for slate in slates]
     assert np.isfinite(everyone).all()
+
+
+def exact_chances(n: int, k: int, base: list[int], pool: list[int], share: Fraction, anywhere: Fraction) -> Slates:
+    """Every slate with its chance by the formula of P(a | S), in fractions."""
+    found: Slates = {}
+    for slate in permutations(range(n), k):
+        chance = Fraction(1)
+        for place, arm in enumerate(slate):
+            left = [row for row in range(n) if row not in slate[:place]]
+            best = next((row for row in base if row in left), None)
+            inside = [row for row in pool if row in left] or left
+            explored = anywhere / len(left) + (1 - anywhere) * (arm in inside) / len(inside)
+            epsilon = Fraction(1) if best is None else share
+            chance *= epsilon * explored + (1 - epsilon) * (arm == best)
+        found[slate] = chance
+    return found
+
+
+def solved(gamma: list[list[Fraction]], wanted: list[Fraction]) -> list[Fraction]:
+    """A solution of Γ x = q by elimination in fractions; it exists where the target is supported."""
+    rows, size = [[*row, right] for row, right in zip(gamma, wanted, strict=True)], len(wanted)
+    pivots: list[int] = []
+    for column in range(size):
+        at = next((row for row in range(len(pivots), size) if rows[row][column] != 0), None)
+        if at is None:
+            continue
+        done = len(pivots)
+        rows[done], rows[at] = rows[at], rows[done]
+        rows[done] = [value / rows[done][column] for value in rows[done]]
+        for row in range(size):
+            if row != done and rows[row][column] != 0:
+                factor = rows[row][column]
+                rows[row] = [value - factor * top for value, top in zip(rows[row], rows[done], strict=True)]
+        pivots.append(column)
+    assert all(row[-1] == 0 for row in rows[len(pivots) :])
+    found = [Fraction(0)] * size
+    for row, column in enumerate(pivots):
+        found[column] = rows[row][-1]
+    return found
+
+
+def test_tiny_exploration_keeps_its_digits() -> None:
+    """Fails when ε^k is lost in rounding: here the base's first arm is left out once in 10¹² slates, and weights are
+    still those of exact fractions."""
+    n, k, base, pool = 5, 3, [3, 0, 1], [3, 0, 1, 2]
+    chances = exact_chances(n, k, base, pool, Fraction(1, 10**4), Fraction(1, 5))
+    at = {slate: [place * n + arm for place, arm in enumerate(slate)] for slate in chances}
+    gamma = [[Fraction(0)] * (k * n) for _ in range(k * n)]
+    for slate, chance in chances.items():
+        for row in at[slate]:
+            for column in at[slate]:
+                gamma[row][column] += chance
+    logging = Design("sequential", tuple(base), 1e-4, tuple(pool), 0.2)
+    for target in [(3, 2, 0), (2, 4, 0), (0, 3, 1)]:
+        solution = solved(gamma, [Fraction(cell in at[target]) for cell in range(k * n)])
+        for slate in chances:
+            wanted = float(sum(solution[cell] for cell in at[slate]))
+            found = pseudo_inverse_weight(logging, Design("deterministic", target), plain_round(n, k), slate)
+            assert found == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
 def test_decisions_of_one_shape_differ_in_labels_alone() -> None:
