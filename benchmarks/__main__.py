@@ -106,7 +106,6 @@ BENCHMARKS = {
         "the exact bias of every off-policy estimator where its assumption holds and where it does not",
         "estimator_bias",
         quick="--quick",
-        full="--json docs/records/estimator_bias.json",
     ),
     "front-door": Benchmark(
         "clicks the recommender collects from raw tables, as a share of the same policy's on hand-made columns",

@@ -48,12 +48,13 @@ class Labelled(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """`first[j, c]` = P(slot j holds an arm of class c), (k, c); `second[i, c, j, d]` = P(c in slot i and d in slot j),
-    (k, c, k, c), 0 for i = j; `sizes` (c,) arms per class."""
+    """Chances of which classes are in which slots, and of arms of the base slate that are in none."""
 
-    first: Floats
-    second: Floats
-    sizes: Floats
+    sizes: Floats  # (c,) arms per class
+    first: Floats  # (k, c) P(slot j holds an arm of class c)
+    second: Floats  # (k, c, k, c) P(c in slot i and d in slot j), 0 for i = j
+    absent: Floats  # (k, c, b) P(c in slot j, and arm i of the base in no slot)
+    absent_pairs: Floats  # (b, b) P(arms i and l of the base in no slot)
 
     def of_arms(self) -> Floats:
         """P(slot j holds one certain arm of class c): (k, c)."""
@@ -78,7 +79,7 @@ def labelled(n: int, k: int, base: Sequence[int], pool: Sequence[int], share: fl
 
 @functools.lru_cache(CACHED)
 def first_moments(shape: Shape) -> Moments:
-    """Moments with `second` left empty."""
+    """Moments with `sizes` and `first` alone, the others empty."""
     return _carried(shape, pairs=False)
 
 
@@ -90,9 +91,11 @@ def moments(shape: Shape) -> Moments:
 
 def mixed(weights: Sequence[float], parts: Sequence[Moments]) -> Moments:
     """Moments of a draw from one of several designs over the same classes: Σ_m w_m moments_m."""
-    first = sum((w * part.first for w, part in zip(weights, parts, strict=True)), np.zeros_like(parts[0].first))
-    second = sum((w * part.second for w, part in zip(weights, parts, strict=True)), np.zeros_like(parts[0].second))
-    return Moments(first, second, parts[0].sizes)
+    sums = [
+        sum((w * part[field] for w, part in zip(weights, parts, strict=True)), np.zeros_like(parts[0][field]))
+        for field in range(1, len(Moments._fields))
+    ]
+    return Moments(parts[0].sizes, *sums)
 
 
 # --- chances of states, carried from slot to slot -------------------------------------------------------------------
@@ -105,7 +108,7 @@ def _carried(shape: Shape, pairs: bool) -> Moments:
     _check_size(shape, states[0] * states[1] * (1 + pairs * k * classes))
     carried = np.zeros((1, *states))
     carried[0, 0, 0] = 1.0
-    first, second = np.zeros((k, classes)), np.zeros((k, classes, k, classes) if pairs else (0,) * 4)
+    first, second = np.zeros((k, classes)), np.zeros((k, classes, k, classes) if pairs else 0)
     for slot in range(k):
         flows = [carried * chance for chance in _class_chances(shape, slot)]
         totals = np.stack([flow.sum((1, 2)) for flow in flows], axis=1)  # (rows, c)
@@ -117,7 +120,12 @@ def _carried(shape: Shape, pairs: bool) -> Moments:
             second[:slot, :, slot], second[slot, :, :slot] = earlier, earlier.transpose(2, 0, 1)
             after = np.concatenate([after, *(flow[:1] for flow in moved)])
         carried = after
-    return Moments(first, second, np.array(shape.sizes, np.float64))
+    sizes, nothing = np.array(shape.sizes, np.float64), np.zeros((0,) * 4)
+    if not pairs:
+        return Moments(sizes, first, nothing, nothing, nothing)
+    last, out = carried.sum(2), ~_taken(shape)  # (1 + k·c, base states), (base states, b)
+    absent = (last[1:] @ out).reshape(k, classes, len(shape.base))
+    return Moments(sizes, first, second, absent, (out.T * last[0]) @ out)
 
 
 def _check_size(shape: Shape, numbers: int) -> None:
@@ -132,10 +140,7 @@ def _class_chances(shape: Shape, slot: int) -> Iterator[Floats]:
 
     States that cannot be have the chance 0, and their conditional chances here mean nothing.
     """
-    masks, width = np.arange(1 << len(shape.base)), min(shape.slots, shape.sizes[-2]) + 1
-    taken = np.array([[mask >> arm & 1 for arm in range(len(shape.base))] for mask in masks], np.bool_)
-    taken = taken.reshape(len(masks), len(shape.base))
-    from_others = np.arange(width)[None, :]
+    taken, from_others = _taken(shape), np.arange(min(shape.slots, shape.sizes[-2]) + 1)[None, :]
     of_pool = (taken & np.array(shape.base, np.bool_)).sum(1)[:, None] + from_others
     inside_count = np.maximum(shape.pool - of_pool, 0).astype(np.float64)
     exhausted = taken.all(1)
@@ -151,6 +156,12 @@ def _class_chances(shape: Shape, slot: int) -> Iterator[Floats]:
     yield slot_chance(0 * ones, ones, *rest) * np.maximum(left, 0)
     left = shape.sizes[-1] - (slot - taken.sum(1)[:, None] - from_others)
     yield slot_chance(0 * ones, 0 * ones, *rest) * np.clip(left, 0, shape.sizes[-1])
+
+
+def _taken(shape: Shape) -> NDArray[np.bool_]:
+    """Which arms of the base are taken in each of its states: (2^b, b)."""
+    masks, arms = np.arange(1 << len(shape.base))[:, None], np.arange(len(shape.base))
+    return (masks >> arms & 1).astype(np.bool_)
 
 
 def _moved(flow: Floats, index: int, base: int) -> Floats:

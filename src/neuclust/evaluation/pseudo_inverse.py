@@ -4,13 +4,15 @@ With 1_S (k·n,) the indicator of which arm is in which slot, Γ_μ = E_μ[1_S 1
 
     w(S) = q_πᵀ Γ_μ⁺ 1_S,   E_μ[w(S) φᵀ1_S] = q_πᵀ Γ_μ⁺ Γ_μ φ = q_πᵀ φ   for every φ, where q_π is in the range of Γ_μ.
 
-1_S is in the range of Γ_μ for every slate that μ can draw, so that any generalised inverse gives the same weight. Here
-it is D^{−½} (D^{−½} Γ D^{−½})⁺ D^{−½}, D the diagonal of Γ: rare arms keep their digits.
+1_S is in the range of Γ_μ for every slate that μ can draw, so that any generalised inverse gives the same weight, and
+any set of functions of the slate with the span of the indicators does.
 
-Without rules Γ commutes with every exchange of two arms of one class (`evaluation.moments`), and has two kinds of
-invariant subspaces: sums over classes, a matrix of k times the number of classes, and for each class of m ≥ 2 arms the
-differences between its arms, on which it acts as one matrix (k, k). Nothing larger is inverted, and decisions of the
-same shape share the inverses.
+Without rules Γ commutes with every exchange of two arms of one class (`evaluation.moments`). Functions of the slate
+then fall into two orthogonal kinds: those of classes in slots, and for each class of m ≥ 2 arms the differences between
+its arms, on which Γ acts as one matrix (k, k). Of the first kind are the events "slot j holds an arm of class c", "arm
+i of the base is in no slot" and the certain one. "In no slot" is a sum of the others, but a sequential design leaves
+the first arm of its base out with a chance of ε^k, which only an event of its own keeps from rounding. Nothing larger
+is inverted, and decisions of the same shape share the inverses.
 """
 
 import functools
@@ -27,8 +29,9 @@ from neuclust.evaluation.enumeration import rules_key
 from neuclust.evaluation.moments import Codes, Floats, Moments, Shape, mixed, moments
 from neuclust.logs.decisions import Design, Kind
 
-SMALLEST = 1e-11  # eigenvalues of the scaled Γ that are not 0, against the largest
-OUTSIDE = 1e-7  # share of the scaled q_π that may lie outside the range
+SMALLEST = 1e-11  # eigenvalues of C that are not 0; its diagonal is of ones
+OUTSIDE = 1e-8  # share of the scaled q_π that may lie outside the range
+ROUNDING = 1e-14
 CACHED = 256
 
 
@@ -56,18 +59,18 @@ class Inverse(NamedTuple):
 
     inverse: Floats
     scale: Floats
-    complement: Floats  # I − C C⁺, C = D^{−½} Γ D^{−½}
+    complement: Floats  # I − C C⁺
 
     @classmethod
-    def of(cls, gamma: Floats, null: int | None = None) -> Self:
-        """Of a symmetric positive semi-definite matrix (s, s); `null` is the dimension of its null space, if known."""
+    def of(cls, gamma: Floats) -> Self:
+        """Of a symmetric positive semi-definite matrix (s, s): D^{−½} C⁺ D^{−½}, C = D^{−½} Γ D^{−½}, D its diagonal.
+
+        Scaled so, rare arms keep their digits.
+        """
         diagonal = np.diag(gamma)
         scale = np.divide(1.0, np.sqrt(np.maximum(diagonal, 0)), out=np.zeros(len(gamma)), where=diagonal > 0)
         values, vectors = np.linalg.eigh(scale[:, None] * gamma * scale)
-        if null is None:
-            kept = values > SMALLEST * max(values.max(initial=0.0), np.finfo(np.float64).tiny)
-        else:
-            kept = np.arange(len(values)) >= null + np.count_nonzero(diagonal <= 0)
+        kept = values > SMALLEST
         basis = vectors[:, kept]
         inverse = scale[:, None] * ((basis / values[kept]) @ basis.T) * scale
         return cls(inverse, scale, np.eye(len(gamma)) - basis @ basis.T)
@@ -84,33 +87,22 @@ class Inverse(NamedTuple):
 
 
 class _Inverses(NamedTuple):
-    """On sums over classes, (k·c, k·c) with rows j·c + class, and on differences within each class, (k, k) or None."""
+    """On events of classes, (1 + k·c + b,), and on differences within each class, (k, k), or None for one arm."""
 
-    sums: Inverse
+    events: Inverse  # the certain one, slot j holds class c at 1 + j·c + class, and arms of the base that are absent
     within: tuple[Inverse | None, ...]
-    sizes: Floats  # (c,)
     slots: int
-    every: bool  # each slate has a chance, and an arm is left over: every target of k arms is supported
+    base: int
 
 
 @functools.lru_cache(CACHED)
 def _inverses(kind: Kind, shape: Shape) -> _Inverses:
     found = _moments(kind, shape)
-    k, classes = found.first.shape
-    root = np.sqrt(np.maximum(found.sizes, 1))
-    sums = found.second / (root[:, None, None] * root[None, None, :])
-    slots, kinds = np.arange(k)[:, None], np.arange(classes)
-    arms = found.of_arms()
-    sums[slots, kinds, slots, kinds] = arms
-    pairs = found.of_pairs()
-    every = kind != "deterministic" and shape.share > 0 and shape.arms > k
+    arms, pairs = found.of_arms(), found.of_pairs()
     within = [
-        Inverse.of(np.diag(arms[:, c]) - pairs[:, c, :, c], 0 if every else None) if found.sizes[c] > 1 else None
-        for c in range(classes)
+        Inverse.of(np.diag(arms[:, c]) - pairs[:, c, :, c]) if size > 1 else None for c, size in enumerate(found.sizes)
     ]
-    # the only sums that are 0 for all slates: Σ_a 1[slot i holds a] − Σ_a 1[slot j holds a]
-    whole = Inverse.of(sums.reshape(k * classes, -1), k - 1 if every else None)
-    return _Inverses(whole, tuple(within), found.sizes, k, every)
+    return _Inverses(Inverse.of(_events(found)), tuple(within), shape.slots, len(shape.base))
 
 
 def _moments(kind: Kind, shape: Shape) -> Moments:
@@ -120,23 +112,45 @@ def _moments(kind: Kind, shape: Shape) -> Moments:
     return mixed((1 - shape.share, shape.share), ends)
 
 
+def _events(found: Moments) -> Floats:
+    """P(both events) for all pairs of events of classes: (1 + k·c + b, 1 + k·c + b)."""
+    placed = found.first.reshape(-1)
+    second = found.second.reshape(len(placed), -1) + np.diag(placed)
+    absent = found.absent.reshape(len(placed), -1)
+    missing = np.diag(found.absent_pairs)
+    certain = np.concatenate([[1.0], placed, missing])
+    return np.block(
+        [
+            [certain[None, :]],
+            [placed[:, None], second, absent],
+            [missing[:, None], absent.T, found.absent_pairs],
+        ]
+    )
+
+
 def _by_classes(found: _Inverses, labels: Codes, wanted: Floats, slate: Sequence[int]) -> tuple[bool, float]:
-    """Whether q_π (k, n) is in the range, and the weight: the part of sums plus that of differences within classes."""
-    k, classes, rows = found.slots, len(found.sizes), np.asarray(slate)
+    """Whether q_π (k, n) is in the range, and the weight: the part of events plus that of differences in classes."""
+    k, classes, rows = found.slots, len(found.within), np.asarray(slate)
     wanted, beyond = wanted[:k], wanted[k:]
-    root = np.sqrt(np.maximum(found.sizes, 1))
-    totals = np.stack([np.bincount(labels, weights=row, minlength=classes) for row in wanted]) / root
-    at = np.arange(len(rows)) * classes + labels[rows]
-    weight = float(totals.reshape(-1) @ found.sums.inverse[:, at] @ (1 / root[labels[rows]]))
-    every = found.every and bool((np.abs(wanted.sum(1) - 1) < OUTSIDE).all())
-    supported = not beyond.any() and (every or found.sums.holds(totals.reshape(-1, 1)))
+    totals = np.array([np.bincount(labels, weights=row, minlength=classes) for row in wanted], np.float64)
+    shown = np.zeros((k, classes))
+    shown[np.arange(len(rows)), labels[rows]] = 1.0
+    mean = _event_values(totals, found.base)
+    weight = float(mean @ found.events.inverse @ _event_values(shown, found.base))
+    supported = not beyond.any() and found.events.holds(mean[:, None])
     for label, inverse in enumerate(found.within):
         if inverse is not None:
-            differences = wanted - (totals[:, label] / root[label])[:, None]
-            here = np.flatnonzero(labels[rows] == label)
+            here, arms = np.flatnonzero(labels[rows] == label), labels == label
+            differences = wanted - (totals[:, label] / arms.sum())[:, None]
             weight += float((differences[:, rows[here]] * inverse.inverse[:, here]).sum())
-            supported = supported and (every or inverse.holds(differences[:, labels == label]))
+            supported = supported and inverse.holds(differences[:, arms])
     return supported, weight
+
+
+def _event_values(placed: Floats, base: int) -> Floats:
+    """Of classes in slots (k, c), or their chances, the values of all events; 1 − Σ within rounding of 0 is 0."""
+    absent = 1 - placed[:, :base].sum(0)
+    return np.concatenate([[1.0], placed.reshape(-1), np.where(absent > ROUNDING, absent, 0.0)])
 
 
 # --- with rules, or a mixture that logged: the whole matrix ---------------------------------------------------------
