@@ -43,6 +43,9 @@ def interval(low: ArrayLike, high: ArrayLike, kind: Kind, reason: str, span: Spa
     return Interval(ends[0], ends[1], kind, reason)
 
 
+EQUAL = "all rows are equal, which leaves no spread to judge by"
+
+
 def checked_values(values: ArrayLike, name: str = "contributions") -> Floats:
     """Finite numbers (..., n) with n ≥ 1, as float64."""
     found = np.asarray(values, np.float64)

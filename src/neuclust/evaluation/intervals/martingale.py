@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from neuclust.errors import DataError
-from neuclust.evaluation.intervals.asymptotic import asymptotic
+from neuclust.evaluation.intervals.asymptotic import REASON, asymptotic
 from neuclust.evaluation.intervals.interval import Floats, Interval, Span, checked_values, interval
 
 PLAIN = "martingale interval: the rows depend on what was learned from those before"
@@ -52,4 +52,5 @@ def martingale(
     Quantile and shape are those of `asymptotic`.
     """
     found = asymptotic(levelled(values, h), level)
-    return interval(found.low, found.high, "martingale", PLAIN if h is None else LEVELLED, span)
+    reason = PLAIN if h is None else LEVELLED
+    return interval(found.low, found.high, "martingale", reason if found.reason == REASON else found.reason, span)
