@@ -92,8 +92,9 @@ def asymptotic(values: ArrayLike | Moments, level: float = 0.95, span: Span | No
     """x̄ − s/√n·g⁻¹(±q), q the quantile of Student's t with `Moments.degrees`; g⁻¹(x) = ((1 + 3aγ(x − bγ))^⅓ − 1)/(aγ).
 
     `values` are contributions (..., n) of independent rows, or their moments where a log is read in parts. For a
-    self-normalised estimate they are the linearised ones, ν̂ + w(r − ν̂)/w̄. From one row it is unbounded but for `span`;
-    where all rows are equal it has no width, which says little of a mean and all of a difference of equal policies.
+    self-normalised estimate they are linearised, ν̂ + w(r − ν̂)/w̄, or better `self_normalised` takes the place of this.
+    From one row it is unbounded but for `span`; where all rows are equal it has no width, which says little of a mean and
+    all of a difference of equal policies.
     """
     found = values if isinstance(values, Moments) else Moments.of(values)
     if found.count == 1:

@@ -14,6 +14,8 @@ def choose_interval(
 ) -> tuple[Kind, str]:
     """The kind of interval for a log of n rows with this effective sample size, and one sentence on why.
 
+    `ess` is the smaller of `effective_sample_size` and, where designs are known, `expected_sample_size`.
+
     Fixed logger: asymptotic from 100 effective rows on; learning logger: martingale. Below, for both, the confidence
     sequence, which needs no bound and is narrower than empirical Bernstein. `bounded`: bounds of the contributions are
     known, which only an empirical Bernstein interval needs. `varies`: some contributions differ; without a click, say,
