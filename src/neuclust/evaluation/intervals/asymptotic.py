@@ -93,8 +93,8 @@ def asymptotic(values: ArrayLike | Moments, level: float = 0.95, span: Span | No
 
     `values` are contributions (..., n) of independent rows, or their moments where a log is read in parts. For a
     self-normalised estimate they are linearised, ν̂ + w(r − ν̂)/w̄, or better `self_normalised` takes the place of this.
-    From one row it is unbounded but for `span`; where all rows are equal it has no width, which says little of a mean and
-    all of a difference of equal policies.
+    From one row it is unbounded but for `span`. Where all rows are equal it has no width, which says little of a mean
+    and all of a difference of equal policies.
     """
     found = values if isinstance(values, Moments) else Moments.of(values)
     if found.count == 1:
