@@ -53,6 +53,12 @@ BENCHMARKS = {
         "fresh_growth",
         quick="--policies cn-ucb --slates 100 400 --memory none 500",
     ),
+    "coverage": Benchmark(
+        "how often intervals of off-policy estimates cover, and how wide they are, over fixed and learning loggers",
+        "coverage",
+        quick="--scale 0.005",
+        full="--out docs/records/coverage.json",
+    ),
     "movielens-offline": Benchmark(
         "regret of NeUClust, CN-UCB and LinUCB on MovieLens over paired seeds",
         "movielens_seeds",

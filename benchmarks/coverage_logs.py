@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.coverage_problems import CONTEXTS, Floats, Ints, Overlap, Problem, Tables
-from neuclust.evaluation.intervals import effective_sample_size
+from neuclust.evaluation.intervals import effective_sample_size, expected_sample_size
 
 BATCH = 10  # rows between two updates of a learning logger
 FLOORS = {"good": 0.6, "fair": 0.4, "poor": 0.15}  # of ε
@@ -23,7 +23,7 @@ class Logs:
     slots: Floats  # (K, L, n)
     prefixes: Floats  # (K, L, n)
     moments: Floats | None = None  # (L, n) E[w² | past] of slates, of a learning logger
-    slot_moments: Floats | None = None  # (L, n) the average over slots
+    slot_moments: Floats | None = None  # (L, n) the largest of the slots
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Contributions:
     weights: Floats
     ess: Floats
     moments: Floats | None
-    scores: Floats  # values that confidence sequences and Bernstein read: not linearised
+    scores: Floats  # not linearised
+    expected: Floats  # (L,) sample size by designs
+    ratio: bool = False  # whether the estimate is Σ scores / Σ weights
 
 
 def fixed_logs(problem: Problem, tables: Tables, logs: int, rows: int, rng: np.random.Generator) -> Logs:
@@ -114,7 +116,7 @@ class LearningLogger:
         return np.stack(slots), np.stack(prefixes)
 
     def moments(self, greedy: Ints, epsilon: Floats) -> tuple[Floats, Floats]:
-        """E[w² | past] of slates, and of slots on average, over contexts: (L, b) each."""
+        """E[w² | past] of slates, and the largest of the slots, over contexts: (L, b) each."""
         every = np.arange(CONTEXTS)
         slate = _second_moment(self.target[..., -1], self.target[every, greedy, -1], epsilon)
         arms = self.problem.slates[greedy]  # (L, C, K)
@@ -123,7 +125,7 @@ class LearningLogger:
             _second_moment(self.slot_target[:, place], self.slot_target[every, place, arms[..., place]], epsilon)
             for place in range(k)
         ]
-        return slate, np.mean(slots, axis=0)
+        return slate, np.max(slots, axis=0)
 
 
 def _second_moment(chances: Floats, of_greedy: Floats, epsilon: Floats) -> Floats:
@@ -149,18 +151,30 @@ def learning_logs(
     return Logs(*(joined(name) for name in ("clicks", "slate", "slots", "prefixes", "moments", "slot_moments")))
 
 
-def contributions(logs: Logs, estimator: str) -> Contributions:
-    """ips Σr·w; snips the same, linearised; iips Σ_k w_k r_k with slot weights, rips with prefix weights."""
+def second_moments(tables: Tables) -> dict[str, float]:
+    """E[w²] of each estimator under a fixed logger, the largest of its slots."""
+    slate, slots, prefixes = (
+        float((tables.logged[:, :, None] * weights**2).sum((0, 1)).max() / CONTEXTS)
+        for weights in (tables.slate[:, :, None], tables.slots, tables.prefixes)
+    )
+    return {"ips": slate, "snips": slate, "iips": slots, "rips": prefixes}
+
+
+def contributions(logs: Logs, estimator: str, moment: float) -> Contributions:
+    """ips Σr·w; snips the same, linearised; iips Σ_k w_k r_k with slot weights, rips with prefix weights.
+
+    `moment` is E[w²] of a fixed logger; that of a learning one is known row by row.
+    """
+    moments = logs.slot_moments if estimator == "iips" else logs.moments
+    expected = expected_sample_size(np.full_like(logs.slate, moment) if moments is None else moments)
     if estimator in ("ips", "snips"):
-        w = logs.slate
-        values = w * logs.clicks.sum(0)
-        return Contributions(
-            values if estimator == "ips" else linearised(values, w), w, effective_sample_size(w), logs.moments, values
-        )
+        w, ratio = logs.slate, estimator == "snips"
+        scores = w * logs.clicks.sum(0)
+        values = linearised(scores, w) if ratio else scores
+        return Contributions(values, w, effective_sample_size(w), moments, scores, expected, ratio)
     parts = logs.slots if estimator == "iips" else logs.prefixes
     values = (parts * logs.clicks).sum(0)
-    moments = logs.slot_moments if estimator == "iips" else logs.moments
-    return Contributions(values, parts.mean(0), effective_sample_size(parts).min(0), moments, values)
+    return Contributions(values, parts.mean(0), effective_sample_size(parts).min(0), moments, values, expected)
 
 
 def linearised(values: Floats, weights: Floats) -> Floats:

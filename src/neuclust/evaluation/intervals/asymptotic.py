@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
 from neuclust.errors import DataError
-from neuclust.evaluation.intervals.interval import Floats, Interval, Span, checked_level, checked_values, interval
+from neuclust.evaluation.intervals.interval import (
+    EQUAL,
+    Floats,
+    Interval,
+    Span,
+    checked_level,
+    checked_values,
+    interval,
+)
 
 SKEWLESS = 1e-8  # of aγ, below which the cubic is the identity to the last digits
 REASON = "t-interval of the mean, corrected for skewness and heavy tails"
@@ -84,8 +92,9 @@ def asymptotic(values: ArrayLike | Moments, level: float = 0.95, span: Span | No
     """x̄ − s/√n·g⁻¹(±q), q the quantile of Student's t with `Moments.degrees`; g⁻¹(x) = ((1 + 3aγ(x − bγ))^⅓ − 1)/(aγ).
 
     `values` are contributions (..., n) of independent rows, or their moments where a log is read in parts. For a
-    self-normalised estimate they are the linearised ones, ν̂ + w(r − ν̂)/w̄. From one row it is unbounded but for `span`;
-    where all rows are equal it has no width.
+    self-normalised estimate they are linearised, ν̂ + w(r − ν̂)/w̄, or better `self_normalised` takes the place of this.
+    From one row it is unbounded but for `span`. Where all rows are equal it has no width, which says little of a mean
+    and all of a difference of equal policies.
     """
     found = values if isinstance(values, Moments) else Moments.of(values)
     if found.count == 1:
@@ -93,7 +102,7 @@ def asymptotic(values: ArrayLike | Moments, level: float = 0.95, span: Span | No
         return interval(-far, far, "asymptotic", "one row has no spread, so every value is possible", span)
     q = np.asarray(stdtrit(found.degrees, (1 + checked_level(level)) / 2), np.float64)
     low, high = (found.mean - found.error * _restored(end, found) for end in (q, -q))
-    return interval(low, high, "asymptotic", REASON, span)
+    return interval(low, high, "asymptotic", REASON if found.second.any() else EQUAL, span)
 
 
 def _coefficients(found: Moments) -> tuple[Floats, Floats]:

@@ -5,13 +5,22 @@ chunk. With N_b = Σ_i C_ib, T_b = (m_b − x̄)/√(v_b/N_b) is made from Σ_i 
 x̄ − s/√n·quantile(T, 1 ∓ α/2). Studentising makes it accurate to second order, skewness included.
 """
 
+from functools import cache
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from neuclust.errors import ConfigError, DataError
-from neuclust.evaluation.intervals.interval import Floats, Interval, Span, checked_level, checked_values, interval
+from neuclust.evaluation.intervals.interval import (
+    EQUAL,
+    Floats,
+    Interval,
+    Span,
+    checked_level,
+    checked_values,
+    interval,
+)
 from neuclust.randomness import stream
 
 RESAMPLES = 999
@@ -20,6 +29,7 @@ STEPS = 1 << 16  # of the table that turns 16 random bits into a count
 REASON = "studentised Poisson bootstrap of independent rows"
 
 
+@cache
 def _count_table() -> NDArray[np.uint8]:
     """Counts of Poisson(1) at the middles of 2¹⁶ equal steps of probability; a mean of 1 to four digits."""
     from scipy.stats import poisson
@@ -75,7 +85,8 @@ class PoissonBootstrap:
         error = np.sqrt(np.maximum(second / self.rows - mean**2, 0) / self.rows)
         low, high = np.quantile(_studentised(mean, drawn, drawn_squares, self._counts), [tail, 1 - tail], axis=-1)
         centre = mean + self._shift[..., 0]
-        return interval(centre - error * high, centre - error * low, "bootstrap", REASON, span)
+        reason = REASON if error.any() else EQUAL
+        return interval(centre - error * high, centre - error * low, "bootstrap", reason, span)
 
 
 def _studentised(mean: Floats, drawn: Floats, squares: Floats, counts: Floats) -> Floats:

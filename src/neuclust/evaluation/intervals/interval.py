@@ -43,6 +43,9 @@ def interval(low: ArrayLike, high: ArrayLike, kind: Kind, reason: str, span: Spa
     return Interval(ends[0], ends[1], kind, reason)
 
 
+EQUAL = "all rows are equal, which leaves no spread to judge by"
+
+
 def checked_values(values: ArrayLike, name: str = "contributions") -> Floats:
     """Finite numbers (..., n) with n ≥ 1, as float64."""
     found = np.asarray(values, np.float64)
@@ -73,3 +76,15 @@ def effective_sample_size(weights: ArrayLike) -> Floats:
     found = checked_values(weights, "weights")
     squares = (found * found).sum(-1)
     return np.asarray(np.divide(found.sum(-1) ** 2, squares, out=np.zeros_like(squares), where=squares > 0))
+
+
+def expected_sample_size(second_moments: ArrayLike) -> Floats:
+    """n² / Σ_t E[w_t²] of E[w_t² | past] (..., n), which target and design of a row have before it is drawn: (...).
+
+    A log that happens to lack the large weights has a large (Σw)²/Σw², and an estimate that is too low with it; the
+    smaller of both sizes is what a normal approximation should be trusted by.
+    """
+    found = checked_values(second_moments, "second moments of the weights")
+    if not (found > 0).all():
+        raise DataError("second moments of the weights: expected numbers above 0, got others; give E[w²] of each row")
+    return np.asarray(found.shape[-1] ** 2 / found.sum(-1))
