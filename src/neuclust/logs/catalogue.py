@@ -97,7 +97,10 @@ class ReadArms:
 
     def profiles(self, ids: Sequence[int]) -> Tensor:
         """Profiles of these arms, (n, d)."""
-        return torch.from_numpy(self._array()[[self.rows[arm] for arm in ids]])  # NumPy indexes small lists faster
+        rows = [self.rows[arm] for arm in ids]
+        if self._matrix is None:  # arms still come: stacking the rows asked for does not grow with the catalogue
+            return torch.from_numpy(np.array([self._profiles[row] for row in rows]).reshape(len(rows), self.width))
+        return torch.from_numpy(self._matrix[rows])  # NumPy indexes small lists faster
 
     def _array(self) -> Floats:
         if self._matrix is None:
