@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuclust import Exploration, Recommender
-from neuclust.errors import ConfigError, LogWarning, StateError
+from neuclust import Choice, Exploration, Recommender
+from neuclust.errors import ConfigError, DataError, LogWarning, StateError
 from neuclust.recommender.log.events import EventLog
 from neuclust.recommender.log.history import read_events, read_history
 from neuclust.recommender.tables.values import plain
@@ -123,6 +123,21 @@ def test_values_and_ids_survive_the_round_trip(tmp_path_factory: Any, own: Any, 
         assert type(found) is type(plain(given_))
         assert repr(found) == repr(plain(given_))
     shop.log.close()
+
+
+def test_choices_of_earlier_versions_and_strange_designs() -> None:
+    """Fails when a choice saved before designs were told is refused, or a damaged design is taken."""
+    shop = make(None, exploration=0.5)
+    shop.recommend("ann")
+    saved = shop.reader().recommend("ann", at_most={"kind": 1}).to_json()
+    whole = Choice.from_json(json.dumps(saved))
+    assert whole.design is not None
+    assert (whole.design.kind, whole.design.sizes, len(whole.design.base)) == ("sequential", (6, 3), 2)
+    old = Choice.from_json({name: value for name, value in saved.items() if name not in ("model", "design")})
+    assert (old.design, old.model, old.items) == (None, 0, whole.items)
+    for design in (3, {}, {"kind": "x"}, {**saved["design"], "share": 2}, {**saved["design"], "pool": [[1]]}):
+        with pytest.raises(DataError, match="design: expected"):
+            Choice.from_json({**saved, "design": design})
 
 
 # --- continued logs -------------------------------------------------------------------------------------------
