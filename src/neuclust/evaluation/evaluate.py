@@ -1,20 +1,16 @@
 """Policies judged from a log: fitted on its first part, weighed on the rest, the best once more on rows held back."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
-
-import numpy as np
 
 from neuclust.configuration import checked
 from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.evaluation.candidates import Candidate
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
-from neuclust.evaluation.estimators.diagnostics import diagnostics
-from neuclust.evaluation.estimators.rows import Contributions, Rows
-from neuclust.evaluation.judging import Judge, Scale
+from neuclust.evaluation.judging import Judge, Scale, effective_rows
 from neuclust.evaluation.results import ENOUGH, Evaluation, Logged, best
-from neuclust.evaluation.scoring import Floats, Log, Plan, Table, Watch, rows_of, score
+from neuclust.evaluation.scoring import Evidence, Floats, Log, Plan, Table, Watch, evidence_of, score
 from neuclust.evaluation.slate_values import SlateValue, parse_slate_value
 from neuclust.evaluation.survey import Survey, survey
 
@@ -58,14 +54,15 @@ def evaluate(
     plan.value.check(table.rewards, table.slate_rewards)
     values = plan.value.of(table.rewards, table.slate_rewards)
     judge = Judge(Scale(plan.value, learner or plan.replay, table.largest), question.level, question.interval)
-    rows = {each.candidate.title: rows_of(table, each, values, plan) for each in table.scored}
-    chosen, kept = _split(len(values), question.hold_back if len(rows) > 1 else 0.0)
-    estimator, reason = choose_estimator(names, {title: part(each, chosen) for title, each in rows.items()})
-    judged = judge.all({title: part(each, chosen) for title, each in rows.items()}, values[chosen], estimator, reason)
+    every = {each.candidate.title: evidence_of(table, each, values, plan) for each in table.scored}
+    chosen, kept = _split(len(values), question.hold_back if len(every) > 1 else 0.0)
+    some = {title: each.part(chosen) for title, each in every.items()}
+    estimator, reason = choose_estimator(names, some)
+    judged = judge.all(some, values[chosen], estimator, reason)
     winner = None
     if len(values[kept]):
         title = best(judged).policy
-        (winner,) = judge.all({title: part(rows[title], kept)}, values[kept], estimator, reason)
+        (winner,) = judge.all({title: every[title].part(kept)}, values[kept], estimator, reason)
     logged = _logged(log, held, plan, judge, values, table, learner)
     return Evaluation(logged, tuple(judged), winner, question.level, _notes(held, table))
 
@@ -120,27 +117,16 @@ def _split(rows: int, held_back: float) -> tuple[slice, slice]:
     return slice(0, at), slice(at, rows)
 
 
-def part(rows: Rows, chosen: slice) -> Rows:
-    """Some of the rows."""
-    arrays = {name: getattr(rows, name) for name in rows.__dataclass_fields__}
-    return replace(rows, **{name: array[chosen] for name, array in arrays.items() if isinstance(array, np.ndarray)})
-
-
-def contributions(estimator: str, rows: Rows) -> Contributions:
-    """Per-row contributions of an estimator by name."""
-    return ESTIMATORS[estimator].estimate(rows)
-
-
-def choose_estimator(names: Sequence[str], rows: dict[str, Rows]) -> tuple[str, str]:
+def choose_estimator(names: Sequence[str], evidence: Mapping[str, Evidence]) -> tuple[str, str]:
     """The estimator that assumes least among those with enough effective rows for every candidate, and why."""
     if len(names) == 1:
         return names[0], "as asked for"
     for name in names:
-        least = min(diagnostics(contributions(name, each).weights).ess for each in rows.values())
+        least = min(effective_rows(each, name) for each in evidence.values())
         if least >= ENOUGH:
             return name, f"it assumes least of those with at least {ENOUGH:g} effective rows ({least:,.0f})"
     plain = [name for name in names if name in ("iips", "ips")] or [names[-1]]
-    found = {name: min(diagnostics(contributions(name, each).weights).ess for each in rows.values()) for name in plain}
+    found = {name: min(effective_rows(each, name) for each in evidence.values()) for name in plain}
     name = max(found, key=lambda each: found[each])
     return name, f"no estimator has {ENOUGH:g} effective rows; this one has most ({found[name]:.1f})"
 

@@ -8,16 +8,18 @@ from numpy.typing import NDArray
 
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.estimators.diagnostics import diagnostics, overlap
-from neuclust.evaluation.estimators.rows import Contributions, Rows
+from neuclust.evaluation.estimators.rows import Contributions
 from neuclust.evaluation.intervals.asymptotic import asymptotic
 from neuclust.evaluation.intervals.bootstrap import bootstrap
 from neuclust.evaluation.intervals.choice import choose_interval
 from neuclust.evaluation.intervals.finite_sample import empirical_bernstein
-from neuclust.evaluation.intervals.interval import Interval
+from neuclust.evaluation.intervals.interval import Interval, expected_sample_size
 from neuclust.evaluation.intervals.many import bonferroni_level, difference_sequence, joint_level
 from neuclust.evaluation.intervals.martingale import martingale
+from neuclust.evaluation.intervals.self_normalised import self_normalised
 from neuclust.evaluation.intervals.sequence import confidence_sequence
 from neuclust.evaluation.results import ENOUGH, FEW, Ends, Judgement, verdict
+from neuclust.evaluation.scoring import Evidence
 from neuclust.evaluation.slate_values import SlateValue
 
 Floats = NDArray[np.float64]
@@ -31,6 +33,8 @@ PLAIN = {
     "srips": "rips",
     "cascade-dr": "rips",
 }
+FAMILY = dict.fromkeys(("ips", "snips", "dr", "sndr", "switch"), "slate")
+FAMILY |= dict.fromkeys(("rips", "srips", "cascade-dr"), "prefix") | dict.fromkeys(("iips", "siips"), "slots")
 FINITE = ("confidence-sequence", "empirical-bernstein")
 WEIGHTLESS = "its interval leaves out the error of its reward model"
 
@@ -61,6 +65,7 @@ class _Weighed:
     kind: str
     estimator: str  # of `plain`
     why: str
+    ratio: Contributions  # w·r and w, where the estimate is their ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +76,13 @@ class Judge:
     level: float = 0.95
     wanted: str | None = None
 
-    def all(self, rows: Mapping[str, Rows], values: Floats, estimator: str, reason: str) -> list[Judgement]:
+    def all(self, evidence: Mapping[str, Evidence], values: Floats, estimator: str, reason: str) -> list[Judgement]:
         """Every policy on the same rows; differences to what was earned (n,) hold for all of them together."""
-        found = {title: ESTIMATORS[estimator].estimate(each) for title, each in rows.items()}
+        found = {title: ESTIMATORS[estimator].estimate(each.rows) for title, each in evidence.items()}
         gaps = np.array([each.values - values for each in found.values() if np.isfinite(each.estimate)])
         joint = joint_level(gaps, self.level) if len(gaps) > 1 and gaps.shape[1] > 1 else self.level
-        return [self._judged(title, rows[title], values, (estimator, reason), (joint, len(found))) for title in rows]
+        together = joint, len(found)
+        return [self._judged(title, each, values, (estimator, reason), together) for title, each in evidence.items()]
 
     def mean(self, values: Floats) -> tuple[Ends, str]:
         """The interval of what ran, and its kind."""
@@ -84,34 +90,36 @@ class Judge:
         return ends(found), found.kind
 
     def _judged(
-        self, title: str, rows: Rows, values: Floats, how: tuple[str, str], together: tuple[float, int]
+        self, title: str, evidence: Evidence, values: Floats, how: tuple[str, str], together: tuple[float, int]
     ) -> Judgement:
         estimator, reason = how
-        earned, found = float(values.mean()), self._weighed(rows, estimator)
+        earned, found = float(values.mean()), self._weighed(evidence, estimator)
         facts, estimate = diagnostics(found.given.weights), found.given.estimate
+        ess = effective_rows(evidence, estimator)
         own, apart = self._interval(found), self._difference(found, values, *together)
         return Judgement(
-            policy=title, estimator=estimator, estimate=estimate, interval=own, interval_kind=found.kind, ess=facts.ess,
+            policy=title, estimator=estimator, estimate=estimate, interval=own, interval_kind=found.kind, ess=ess,
             difference=estimate - earned, difference_interval=apart, rows=len(values),
-            verdict=verdict(title, facts.ess, apart, earned), reason=f"{estimator}: {reason}. {found.why}",
-            largest_weights=facts.largest, overlap=tuple(each.ess for each in overlap(rows)),
-            warnings=_warnings(estimator, facts.ess),
+            verdict=verdict(title, ess, apart, earned), reason=f"{estimator}: {reason}. {found.why}",
+            largest_weights=facts.largest, overlap=tuple(each.ess for each in overlap(evidence.rows)),
+            warnings=_warnings(estimator, ess),
         )  # fmt: skip
 
-    def _weighed(self, rows: Rows, estimator: str) -> _Weighed:
+    def _weighed(self, evidence: Evidence, estimator: str) -> _Weighed:
         """Contributions and the kind of interval; finite-sample forms need contributions that keep to bounds."""
-        given = ESTIMATORS[estimator].estimate(rows)
+        given, rows = ESTIMATORS[estimator].estimate(evidence.rows), evidence.rows
         plain, bounded = PLAIN.get(estimator, estimator), self.scale.bounds(estimator) is not None
-        ess = diagnostics(given.weights).ess
-        kind, why = choose_interval(self.scale.learning, bounded, ess, len(given.values), self.wanted)
+        ess, varies = effective_rows(evidence, estimator), bool(np.ptp(given.values) > 0)
+        kind, why = choose_interval(self.scale.learning, bounded, ess, len(given.values), self.wanted, varies)
         if kind not in FINITE:
-            return _Weighed(given, given, kind, estimator, why)
+            ratio = ESTIMATORS["ips"].estimate(rows) if estimator == "snips" else given
+            return _Weighed(given, given, kind, estimator, why, ratio)
         if estimator in ("dm", "pi"):  # no weights that are at least 0: only the asymptotic form is left
             kind = "martingale" if self.scale.learning else "asymptotic"
-            return _Weighed(given, given, kind, estimator, f"{kind}: {estimator} has no finite-sample form")
+            return _Weighed(given, given, kind, estimator, f"{kind}: {estimator} has no finite-sample form", given)
         if plain != estimator:
             why = f"{why}; made for {plain}, whose contributions keep to bounds"
-        return _Weighed(given, ESTIMATORS[plain].estimate(rows), kind, plain, why)
+        return _Weighed(given, ESTIMATORS[plain].estimate(rows), kind, plain, why, given)
 
     def _interval(self, found: _Weighed) -> Ends:
         span, plain = self.scale.value.range, found.plain
@@ -122,6 +130,8 @@ class Judge:
         if found.kind == "empirical-bernstein":
             bounds = self.scale.bounds(found.estimator) or span
             return ends(empirical_bernstein(plain.values, bounds, self.level, span), found.given.estimate)
+        if found.estimator == "snips" and found.kind in ("asymptotic", "martingale"):
+            return ends(self_normalised(found.ratio.values, found.ratio.weights, self.level, span=span))
         return ends(MEANS[found.kind](plain.values, self.level, span=span))
 
     def _difference(self, found: _Weighed, values: Floats, joint: float, candidates: int) -> Ends:
@@ -143,6 +153,14 @@ def _warnings(estimator: str, ess: float) -> tuple[str, ...]:
     if estimator == "dm":
         return (WEIGHTLESS,)
     return () if ess >= ENOUGH else (f"{ess:.1f} effective rows are {'too few to tell' if ess < FEW else 'few'}",)
+
+
+def effective_rows(evidence: Evidence, estimator: str) -> float:
+    """The smaller of (Σw)²/Σw² and n²/ΣE[w²], the second where target and designs tell it: a log that happens to lack
+    the large weights looks better than it is."""
+    found = diagnostics(ESTIMATORS[estimator].estimate(evidence.rows).weights).ess
+    moments = evidence.second_moments.get(FAMILY.get(estimator, ""), np.full(1, np.nan))
+    return found if np.isnan(moments).any() else min(found, float(expected_sample_size(moments)))
 
 
 MEANS: Mapping[str, Callable[..., Interval]] = {

@@ -1,7 +1,8 @@
 """Rows of a log as estimators read them: chances of every logged slate under what ran and under each candidate."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Literal, Protocol
 
 import numpy as np
@@ -23,6 +24,7 @@ Floats = NDArray[np.float64]
 BLOCKS = 6  # of the evaluated rows, for cross-fitting
 CHECKED = 50  # decisions whose logged propensities are compared with those of their design
 TOLERANCE = 1e-6
+FAMILIES = ("slate", "prefix", "slots")  # of weights: of whole slates, of slots up to one, of single slots
 SAMPLED = 16  # slates of a random target by which the model's value of an interacting slate is averaged
 
 
@@ -63,6 +65,7 @@ class Scored:
     pi_weights: Floats
     v_hat: Floats
     model_target: Floats
+    second_moments: dict[str, Floats]  # E[w²] of every row by family of weights, NaN where it has no closed form
     unsupported: int = 0
 
 
@@ -117,7 +120,16 @@ def _empty(candidates: Sequence[Candidate], plan: Plan) -> Table:
         {"ips": 0.0, "iips": 0.0 if "marginals" in plan.needs else None},
     )  # fmt: skip
     table.scored = [
-        Scored(each, each.built(plan.dim, k), np.ones((m, k)), np.ones((m, k)), zeros(m), zeros(m, k), zeros(m))
+        Scored(
+            each,
+            each.built(plan.dim, k),
+            np.ones((m, k)),
+            np.ones((m, k)),
+            zeros(m),
+            zeros(m, k),
+            zeros(m),
+            {family: np.full(m, np.nan) for family in FAMILIES},
+        )
         for each in candidates
     ]
     return table
@@ -188,7 +200,10 @@ def _score_row(
         each.unsupported += not supported(decision, target)
         each.target[row, :k] = slot_chances(target, decision.round, decision.slate.tolist())
         if "marginals" in plan.needs:
-            each.target_marginals[row, :k] = slot_marginals(target, decision.round)[slots, decision.slate]
+            own = slot_marginals(target, decision.round)
+            each.target_marginals[row, :k] = own[slots, decision.slate]
+            each.second_moments["slots"][row] = slot_moment(own[:k], marginals[:k])
+        _note_moments(each, row, target, decision)
         if "pi" in plan.needs:
             each.pi_weights[row] = pseudo_inverse_weight(
                 decision.design, target, decision.round, decision.slate.tolist()
@@ -196,6 +211,29 @@ def _score_row(
         if means is not None:
             each.v_hat[row, :k] = _following_means(target, decision, means, each.target[row, :k])
             each.model_target[row] = model_value(target, decision.round, means, plan)
+
+
+def slot_moment(target: Floats, logging: Floats) -> float:
+    """Mean over slots of E[ρ_j²] = Σ_a π_j(a)²/μ_j(a), from marginals (k, n): what slot weights vary by."""
+    if bool((target > 0)[logging == 0].any()):
+        return float("nan")
+    return float(np.divide(target**2, logging, out=np.zeros_like(target), where=target > 0).sum(1).mean())
+
+
+def _note_moments(each: Scored, row: int, target: Target, decision: LoggedDecision) -> None:
+    """E[w²] of slate and prefix weights, for targets of certain slates: Σ_T π(T)²/μ(T) over them."""
+    shares = Counter(part.base for part in parts(target))
+    if decision.design.kind == "unknown" or any(part.kind != "deterministic" for part in parts(target)):
+        return
+    slate = prefix = 0.0
+    for base, count in shares.items():
+        chances = np.cumprod(slot_chances(decision.design, decision.round, base))
+        if not chances.all():
+            return
+        share = (count / len(parts(target))) ** 2
+        slate += share / float(chances[-1])
+        prefix += share * float((1 / chances).mean())
+    each.second_moments["slate"][row], each.second_moments["prefix"][row] = slate, prefix
 
 
 def _widen(largest: dict[str, float | None], estimator: str, weight: float | None) -> None:
@@ -284,7 +322,27 @@ def _cut(table: Table) -> Table:
     for each in table.scored:
         for name in ("target", "target_marginals", "pi_weights", "v_hat", "model_target"):
             setattr(each, name, getattr(each, name)[:m])
+        each.second_moments = {family: moments[:m] for family, moments in each.second_moments.items()}
     return table
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The rows of a candidate, and E[w²] of each (n,) by family of weights."""
+
+    rows: Rows
+    second_moments: Mapping[str, Floats]
+
+    def part(self, chosen: slice) -> "Evidence":
+        """Some of the rows."""
+        arrays = {each.name: getattr(self.rows, each.name) for each in fields(self.rows)}
+        some = {name: None if array is None else array[chosen] for name, array in arrays.items()}
+        return Evidence(Rows(**some), {family: each[chosen] for family, each in self.second_moments.items()})
+
+
+def evidence_of(table: Table, each: Scored, values: Floats, plan: Plan) -> Evidence:
+    """What the table holds of a candidate."""
+    return Evidence(rows_of(table, each, values, plan), each.second_moments)
 
 
 def rows_of(table: Table, each: Scored, values: Floats, plan: Plan) -> Rows:
