@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,8 @@ from logged_runs import Event, changed, line_of, write_run
 
 from neuclust.errors import DataError
 from neuclust.logs import open_log
+from neuclust.logs.files import Row
+from neuclust.logs.reader import checked_log
 
 Change = Callable[[Event], None]
 
@@ -201,3 +204,31 @@ def test_files_that_are_no_logs_are_refused(tmp_path: Path) -> None:
         open_log(empty)
     with pytest.raises(DataError, match="found no such file"):
         open_log(tmp_path / "b.jsonl")
+
+
+HOSTILE: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 2**70, 1.5, float("nan"), float("inf"), 1e200, "", "x", "first", [], [None], [1], [[1]],
+    ["a"], [True] * 3, [1e200] * 3, [2**70] * 3, [0.5] * 3, [10, 17, 24], {}, {"kind": []},
+    {"kind": "uniform", "base": 5},
+    {"kind": "sequential", "pool": [[1]], "sizes": {}}, [{"groups": [1] * 9, "most": 1}], [{"most": "a"}],
+)  # fmt: skip
+
+
+def test_no_value_of_any_entry_breaks_the_reader(path: Path) -> None:
+    """Fails when a hostile entry raises anything but the sentence of a `DataError`, now or while decisions are read."""
+    appended(path, feedback(arms=[], values=[], slate_reward=1.0))
+    rows = [Row(number, json.loads(line)) for number, line in enumerate(path.read_text().splitlines(), 1)]
+    places = [0, 1, 11, 14, len(rows) - 1]  # a start, an arm, a decision, one with rules, feedback
+    refused = read = 0
+    for place in places:
+        event = rows[place].event
+        assert event is not None
+        for key, value in itertools.product(event, HOSTILE):
+            changed_rows = [*rows[:place], Row(place + 1, event | {key: value}), *rows[place + 1 :]]
+            try:
+                log = checked_log(path, lambda found=changed_rows: found, "line")  # type: ignore[misc]
+                read += bool(list(log.decisions()))
+            except DataError:
+                refused += 1
+    assert refused > 300
+    assert read > 50

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from logged_runs import DIM, K, explorer, feedback_of, profiles, rounds, write_run
 
 from neuclust.core import Round, Slate
-from neuclust.errors import ConfigError, LogWarning
+from neuclust.errors import ConfigError, DataError, LogWarning
 from neuclust.logs import DecisionLog, LoggedDecision, LogWriter, RunStart, json_schema, open_log
 from neuclust.registry import build_policy
 from neuclust.slates.propensities import Exploration, probability
@@ -238,6 +239,32 @@ def test_places_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     log.close()
     with pytest.raises(ConfigError, match="was closed"):
         log.start(START)
+
+
+def test_what_no_log_can_hold_is_refused_whole(tmp_path: Path) -> None:
+    """Fails when a refused decision leaves half of itself behind, or its arms are missing from the next one."""
+    path = tmp_path / "a.jsonl"
+    (round,), policy = rounds(1), explorer()
+    slate = policy.select(round)
+    wrong = Round(1, round.arm_ids, round.profiles, torch.full((DIM,), math.inf), K)
+    with LogWriter(path) as log:
+        log.start(START)
+        with pytest.raises(DataError, match="expected finite numbers and plain texts"):
+            log.decided(wrong, slate)
+        log.decided(round, slate)
+    (decision,) = open_log(path).decisions()
+    assert_same_round(decision.round, round)
+
+
+def test_columns_of_another_writer_may_be_empty(tmp_path: Path) -> None:
+    """Fails when a Parquet file without a design, or with columns that are missing, is not read as unknown."""
+    path = tmp_path / "a.parquet"
+    write_run(path, 5)
+    frame = pl.read_parquet(path)
+    nothing = pl.lit(None, dtype=frame.schema["design"]).alias("design")
+    frame.with_columns(nothing).drop("user", "propensities", "version", "shown").write_parquet(path)
+    read = list(open_log(path).decisions())
+    assert [(each.design.kind, each.propensities, each.user) for each in read] == 5 * [("unknown", None, None)]
 
 
 def test_a_killed_parquet_writer_leaves_lines_that_are_a_log(tmp_path: Path) -> None:

@@ -129,7 +129,9 @@ def drawn(event: Event, places: dict[int, int], ruled: bool) -> Drawn:
     if len(slate) > k or (len(slate) < k and not ruled):
         raise DataError(f"expected a slate of k = {k} arms, got {len(slate)}; write its length as k")
     positions = _positions(slate, places, "slate")
-    design = event.get("design") or {"kind": "unknown"}
+    design = event.get("design")
+    if design is None or (isinstance(design, dict) and not any(value is not None for value in design.values())):
+        design = {"kind": "unknown"}  # Parquet has an object of nulls for null
     if not isinstance(design, dict) or design.get("kind") not in KINDS:
         said = design.get("kind") if isinstance(design, dict) else design
         raise DataError(f"design: {one_of(said, KINDS)}; write unknown where it is none of them")

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self, TypedDict, Unpack
 
 from neuclust.core import Feedback, Round, Slate
-from neuclust.errors import ConfigError, brief, not_written
+from neuclust.errors import ConfigError, DataError, brief, not_written
 from neuclust.logs.catalogue import WrittenArms
 from neuclust.logs.events import (
     Event,
@@ -123,7 +123,12 @@ class LogWriter:
         """All events in one piece."""
         if self._file < 0:
             raise ConfigError(f"expected an open log, got {self.path}, which was closed; open another", field="log")
-        rest = memoryview("".join(f"{_ENCODER.encode(event)}\n" for event in events).encode())
+        try:
+            rest = memoryview("".join(f"{_ENCODER.encode(event)}\n" for event in events).encode())
+        except (TypeError, ValueError) as error:  # nothing of these events is written
+            self._arms = WrittenArms()
+            said = f"{self.path}: expected finite numbers and plain texts in a log, got others ({error!s:.100})"
+            raise DataError(f"{said}; correct the call, which wrote nothing") from None
         try:
             while rest:
                 rest = rest[os.write(self._file, rest) :]
