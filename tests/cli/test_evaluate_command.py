@@ -1,0 +1,181 @@
+"""`neuclust evaluate`: the contract people build on, and what it says of logs that cannot tell."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import Command
+from logged_problem import DIM, SLATE, logged
+
+from neuclust import load
+from neuclust.core import Feedback, Slate
+from neuclust.logs import LogWriter, RunStart, open_log
+from neuclust.policies.exploring import Exploring
+from neuclust.registry import build_policy
+from neuclust.slates.propensities import Exploration
+
+KEYS = {"policy", "estimator", "estimate", "interval", "interval_kind", "ess", "difference", "verdict"}
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """600 slates of a fixed policy that explores."""
+    return written(tmp_path_factory.mktemp("log") / "log.jsonl", 600, 0.8)
+
+
+def written(path: Path, rows: int, share: float) -> Path:
+    policy = build_policy("linucb", dim=DIM, slate_size=SLATE)
+    exploring = Exploring(policy, Exploration(share, 5, 0.5), 3) if share else policy
+    with LogWriter(path) as log:
+        log.start(RunStart("run", "linucb", SLATE, DIM, learning=False))
+        for each in logged(exploring, rows).kept:
+            slate = exploring.select(each.round)
+            log.decided(each.round, slate, Feedback(each.rewards, each.slate_reward))
+    return path
+
+
+def test_json_keeps_the_contract_and_stands_alone_on_stdout(call: Command, log: Path) -> None:
+    """Fails when a key goes, or anything else is printed with it."""
+    answer = call("evaluate", log, "--policy", "linucb", "--policy", "uniform", "--json", "-")
+    assert answer.code == 0
+    document = json.loads(answer.out)
+    assert document["schema"] == 1
+    assert [each["policy"] for each in document["policies"]] == ["linucb", "uniform"]
+    assert all(each.keys() >= KEYS for each in document["policies"])
+    assert document["logged"]["decisions"] == 600
+    assert document["winner"]["rows"] == 90
+
+
+def test_tables_pictures_and_the_best_policy_are_written(call: Command, log: Path, tmp_path: Path) -> None:
+    """Fails when a file is missing, or when the policy that is kept has not learned the log."""
+    order = ["evaluate", log, "--policy", "linucb", "--policy", "uniform", "--estimator", "iips"]
+    answer = call(*order, "--out", tmp_path / "out", "--save", tmp_path / "best")
+    assert answer.code == 0
+    assert "linucb is better than what ran by" in answer.out
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        "evaluation.json", "evaluation.png", "evaluation.svg", "table.csv", "table.txt",
+    }  # fmt: skip
+    policy = load(tmp_path / "best")
+    round = next(open_log(log).decisions()).round
+    fresh = build_policy("linucb", dim=DIM, slate_size=SLATE)
+    assert isinstance(policy.select(round), Slate)
+    assert policy.select(round).means.tolist() != fresh.select(round).means.tolist()
+
+
+def test_a_log_that_cannot_tell_is_no_error(call: Command, tmp_path: Path) -> None:
+    """Fails when too few effective rows end in an error, or in a claim."""
+    answer = call("evaluate", written(tmp_path / "few.jsonl", 30, 0.05), "--policy", "popular")
+    assert answer.code == 0
+    assert "this log cannot tell" in answer.out
+
+
+def test_a_log_without_exploration_is_refused(call: Command, tmp_path: Path) -> None:
+    """Fails when missing support is given a number."""
+    answer = call("evaluate", written(tmp_path / "certain.jsonl", 30, 0.0), "--policy", "uniform")
+    assert answer.code == 65
+    assert "missing support" in answer.err
+
+
+def test_bad_lines_are_named_and_some_may_be_skipped(call: Command, log: Path, tmp_path: Path) -> None:
+    """Fails when a bad line is dropped silently, or when --skip-bad does not go on."""
+    lines = log.read_text().splitlines()
+    broken = tmp_path / "broken.jsonl"
+    at = next(place for place, line in enumerate(lines) if '"decision"' in line)
+    lines[at] = lines[at].replace('"propensities":[', '"propensities":[7.5,', 1)
+    broken.write_text("\n".join(lines) + "\n")
+    answer = call("evaluate", broken, "--policy", "uniform")
+    assert answer.code == 65
+    assert f"broken.jsonl, line {at + 1}" in answer.err
+    again = call("evaluate", broken, "--policy", "uniform", "--skip-bad", "1")
+    assert again.code == 0
+    assert f"line {at + 1}" in again.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "--policy"),
+        (("--policy", "linucb", "--target", "x"), "--policy"),
+        (("--policy", "oracle"), "--policy"),
+        (("--policy", "linucb", "--estimator", "isp"), "--estimator"),
+        (("--policy", "linucb", "--reward", "some"), "--reward"),
+        (("--policy", "linucb", "--reward", "any", "--estimator", "iips"), "--estimator"),
+        (("--policy", "linucb", "--reward-range", "1:0"), "--reward-range"),
+        (("--policy", "linucb", "--learning", "never"), "--learning"),
+        (("--policy", "linucb", "--interval", "exact"), "--interval"),
+        (("--policy", "linucb", "--level", "2"), "level"),
+        (("--policy", "linucb", "--format", "csv"), "--format"),
+    ],
+)
+def test_options_that_cannot_work_are_named(call: Command, log: Path, words: tuple[str, ...], said: str) -> None:
+    """Fails when a usage error does not say which option."""
+    answer = call("evaluate", log, *words)
+    assert answer.code == 2
+    assert said in answer.err
+
+
+def test_estimators_are_listed_with_their_assumptions(call: Command, log: Path) -> None:
+    """Fails when an estimator has no sentence."""
+    lines = call("evaluate", log, "--estimators").out.splitlines()
+    assert {line.split()[0] for line in lines} >= {
+        "ips",
+        "snips",
+        "iips",
+        "rips",
+        "pi",
+        "cascade-dr",
+        "dr",
+        "switch",
+        "dm",
+    }
+    assert all(line.endswith(".") for line in lines)
+
+
+def table_of(path: Path, rows: int = 4000) -> tuple[Path, float]:
+    """A Parquet log with a target's chances as columns: two slots of three arms, uniform; the target plays (0, 1)."""
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 3, rows)
+    second = (first + rng.integers(1, 3, rows)) % 3
+    clicks = (rng.random((rows, 2)) < np.array([0.7, 0.4, 0.1])[np.column_stack([first, second])]).astype(float)
+    target = np.column_stack([first == 0, (first == 0) & (second == 1)]).astype(float)
+    marginal = np.column_stack([first == 0, second == 1]).astype(float)
+    columns = {
+        "event": ["decision"] * rows, "propensities": [[1 / 3, 1 / 2]] * rows, "marginals": [[1 / 3, 1 / 3]] * rows,
+        "rewards": clicks.tolist(), "mine": target.tolist(), "mine_marginals": marginal.tolist(),
+    }  # fmt: skip
+    pl.DataFrame(columns).write_parquet(path)
+    return path, 0.7 + 0.4
+
+
+def test_targets_may_be_columns_of_a_parquet_log(call: Command, tmp_path: Path) -> None:
+    """Fails when the streaming path weighs otherwise than the formulas."""
+    path, truth = table_of(tmp_path / "log.parquet")
+    answer = call("evaluate", path, "--target", "mine", "--json", "-")
+    assert answer.code == 0
+    found = {each["estimator"]: each for each in json.loads(answer.out)["policies"]}
+    frame = pl.read_parquet(path)
+    rewards, target = (np.array(frame[name].to_list()) for name in ("rewards", "mine"))
+    weights = target.prod(1) * 6
+    assert found["ips"]["estimate"] == pytest.approx((weights * rewards.sum(1)).mean())
+    assert found["snips"]["estimate"] == pytest.approx((weights * rewards.sum(1)).sum() / weights.sum())
+    own = np.array(frame["mine_marginals"].to_list()) * 3 * rewards
+    assert found["iips"]["estimate"] == pytest.approx(own.sum(1).mean())
+    assert found["ips"]["ess"] == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
+    assert all(each["interval"][0] <= truth <= each["interval"][1] for each in found.values())
+
+
+def test_impossible_chances_in_columns_are_named_by_row(call: Command, tmp_path: Path) -> None:
+    """Fails when a propensity of 0 becomes an infinite weight."""
+    path, _ = table_of(tmp_path / "log.parquet", 50)
+    frame = pl.read_parquet(path)
+    chances = frame["propensities"].to_list()
+    chances[16] = [0.0, 0.5]
+    frame.with_columns(pl.Series("propensities", chances)).write_parquet(path)
+    answer = call("evaluate", path, "--target", "mine")
+    assert answer.code == 65
+    assert "row 17" in answer.err
+    missing = call("evaluate", path, "--target", "theirs")
+    assert missing.code == 65
+    assert "theirs" in missing.err
