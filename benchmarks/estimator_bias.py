@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import combinations_with_replacement, permutations
 from pathlib import Path
 
@@ -127,15 +127,12 @@ def chance(drawn: Drawn, round: Round, slate: Sequence[int]) -> float:
     return float(slot_chances(drawn, round, slate).prod())
 
 
-def everything(design: str, target: str, reward: Callable[[Sequence[int]], Floats]) -> Everything:
-    """All rows there can be of a design, with every column that an estimator may need."""
+@lru_cache(None)
+def loggable(design: str, target: str) -> tuple[list[tuple[int, ...]], Floats, Rows]:
+    """The slates that can be logged, their chances, and rows of every column but rewards."""
     (round, logging), wanted = DESIGNS[design], TARGETS[target]
     seen = [slate for slate in SLATES if chance(logging, round, slate) > 0]
-    truth = sum(chance(wanted, round, slate) * reward(slate).sum() for slate in SLATES)
-    rewards = np.array([reward(slate) for slate in seen])
     rows = Rows(
-        rewards=rewards,
-        slate_rewards=rewards.sum(1),
         logging=np.array([slot_chances(logging, round, slate) for slate in seen]),
         target=np.array([slot_chances(wanted, round, slate) for slate in seen]),
         logging_marginals=slot_marginals(logging, round)[range(SLOTS), np.array(seen)],
@@ -144,9 +141,23 @@ def everything(design: str, target: str, reward: Callable[[Sequence[int]], Float
         q_hat=np.array([[wrong_q(slate[: place + 1]) for place in range(SLOTS)] for slate in seen]),
         v_hat=np.array([expected_q(wanted, round, slate) for slate in seen]),
         model_logged=np.array([wrong_model(slate) for slate in seen]),
-        model_target=np.full(len(seen), sum(chance(wanted, round, slate) * wrong_model(slate) for slate in SLATES)),
+        model_target=np.full(len(seen), expected(design, target, wrong_model)),
     )
-    return Everything(rows, np.array([chance(logging, round, slate) for slate in seen]), float(truth))
+    return seen, np.array([chance(logging, round, slate) for slate in seen]), rows
+
+
+def expected(design: str, target: str, value: Callable[[Sequence[int]], float]) -> float:
+    """E_π of a function of the slate."""
+    round = DESIGNS[design][0]
+    return sum(chance(TARGETS[target], round, slate) * value(slate) for slate in SLATES)
+
+
+def everything(design: str, target: str, reward: Callable[[Sequence[int]], Floats]) -> Everything:
+    """All rows there can be of a design, with every column that an estimator may need."""
+    seen, chances, rows = loggable(design, target)
+    rewards = np.array([reward(slate) for slate in seen])
+    truth = expected(design, target, lambda slate: float(reward(slate).sum()))
+    return Everything(replace(rows, rewards=rewards, slate_rewards=rewards.sum(1)), chances, truth)
 
 
 def expected_q(target: Drawn, round: Round, slate: Sequence[int]) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -16,8 +15,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from ruled_rounds import rounds
 
-from neuclust.core import Round, Rules
+from neuclust.core import Cap, Round, Rules
 from neuclust.errors import DataError
+from neuclust.evaluation import enumeration, pseudo_inverse
 from neuclust.evaluation.designs import (
     Drawn,
     Mixture,
@@ -82,7 +82,7 @@ def slates_of(drawn: Drawn, round: Round) -> dict[tuple[int, ...], float]:
     return {slate: float(slot_chances(drawn, round, slate).prod()) for slate in slates}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drawn_rounds())
 def test_chances_of_slates_sum_to_one(case: tuple[Round, Drawn]) -> None:
     """Fails when a slate of any design or mixture has a chance too many or too few."""
@@ -99,15 +99,17 @@ SEQUENTIAL = [  # base, pool: whole and short bases, in the pool, partly and out
     ((), (3, 1)),
     ((3, 1, 0, 2), (2,)),
 ]
-SIZES = [(4, 2), (5, 3), (4, 4), (5, 1)]
+SIZES = [(4, 2), (5, 3), (4, 4)]
 RULES = [None, Rules(required=torch.tensor([11])), Rules(excluded=torch.tensor([13]))]
+GROUPS = [[0, 0, 1, 1, 2], [0, 1, 1, 2, 0]]  # one arm of each group: slates of 0 and 2 end there, 1, 3 and 4 are three
+EARLY = Rules(caps=tuple(Cap(torch.tensor(groups), 1) for groups in GROUPS))
 
 
 def swept() -> list[tuple[Round, Drawn]]:
     """Every kind of design by itself, of several sizes, without rules and with them; and two mixtures of each size."""
     found: list[tuple[Round, Drawn]] = []
     for n, k in SIZES:
-        for rules in RULES:
+        for rules in [*RULES, EARLY] if n == 5 else RULES:
             round = replace(plain_round(n, k), rules=rules)
             round = replace(round, slate_size=longest(round))
             slate, other = filled(round, [2, 0, 3, 1, 4]), filled(round, [1, 3, 2, 0, 4])
@@ -128,7 +130,7 @@ def test_marginals_and_pairs_are_sums_over_all_slates(case: tuple[Round, Drawn])
     check_moments(*case)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drawn_rounds())
 def test_marginals_and_pairs_of_odd_rounds_are_sums_too(case: tuple[Round, Drawn]) -> None:
     """Fails when single arms, slates of all arms or several caps are summed wrongly."""
@@ -184,7 +186,7 @@ def test_weights_are_those_of_the_whole_pseudo_inverse(case: tuple[Round, Drawn]
         check_weights(round, logging, target)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drawn_rounds(), st.data())
 def test_weights_of_odd_rounds_are_those_of_the_whole_pseudo_inverse(
     case: tuple[Round, Drawn], data: st.DataObject
@@ -295,10 +297,10 @@ def test_decisions_of_one_shape_differ_in_labels_alone() -> None:
     other = replace(one, base=tuple(move[list(one.base)].tolist()), pool=tuple(move[list(one.pool)].tolist()))
     target, slate = (1, 0, 150, 4, 12), (0, 1, 150, 3, 4)
     weight = pseudo_inverse_weight(one, Design("deterministic", target), first, slate)
-    start = time.perf_counter()
+    inverted = pseudo_inverse._inverses.cache_info().misses
     moved = Design("deterministic", tuple(move[list(target)].tolist()))
     again = pseudo_inverse_weight(other, moved, second, tuple(move[list(slate)].tolist()))
-    assert time.perf_counter() - start < 0.05  # a matrix (1000, 1000) takes longer
+    assert pseudo_inverse._inverses.cache_info().misses == inverted
     assert again == pytest.approx(weight, rel=1e-12)
 
 
@@ -355,13 +357,10 @@ def test_support_of_slates() -> None:
         check_slot_support(certain, Design("deterministic", (3, 0)), round)
 
 
-def test_marginals_of_many_arms_take_milliseconds() -> None:
-    """Fails when marginals of 300 arms and slates of 5 are found by enumeration."""
-    round, shares = plain_round(300, 5), np.linspace(0.1, 0.3, 10).tolist()
-    several = [Design("sequential", (7, 3, 5, 1, 0), share, (7, 3, 9), 0.2) for share in shares]
-    start = time.perf_counter()
-    marginals = [slot_marginals(design, round) for design in several]  # ten shapes: nothing is found again
-    assert time.perf_counter() - start < 1
-    for found in marginals:
-        np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
-        assert (found.sum(0) <= 1 + 1e-12).all()
+def test_marginals_of_many_arms_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when marginals of 300 arms and slates of 5 need slate by slate, or do not add up."""
+    monkeypatch.setattr(enumeration, "MOST_PREFIXES", 0)
+    found = slot_marginals(Design("sequential", (7, 3, 5, 1, 0), 0.23, (7, 3, 9), 0.2), plain_round(300, 5))
+    np.testing.assert_allclose(found.sum(1), 1, atol=1e-12)
+    assert (found.sum(0) <= 1 + 1e-12).all()
+    assert (found > 0).all()
