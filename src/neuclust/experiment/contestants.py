@@ -9,18 +9,26 @@ from neuclust.core import Policy
 from neuclust.environments.problem import HasArms
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
+from neuclust.policies.exploring import Exploring
 from neuclust.registry import build_policy, policy_config, split_name
 from neuclust.slates.clustering import ClusteringConfig
+from neuclust.slates.propensities import Exploration
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A policy by name, with the preset and settings it plays with."""
+    """A policy by name, with the preset and settings it plays with; `explore` of its slots are drawn (`Exploring`)."""
 
     policy: str
     preset: str = "default"
     clusters: int | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
+    explore: float = 0.0
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What records say of how it was made."""
+        return {**self.settings, **({"explore": f"{self.explore:g}"} if self.explore else {})}
 
     @property
     def title(self) -> str:
@@ -43,7 +51,8 @@ class Contestant:
 
     def build(self, environment: SlateEnvironment, seed: int) -> Policy:
         own: dict[str, Any] = {"preset": self.preset, "clusters": self.clusters, "overrides": self.settings}
-        return build_policy(self.policy, environment=environment, seed=seed, **own)
+        policy = build_policy(self.policy, environment=environment, seed=seed, **own)
+        return Exploring(policy, Exploration(self.explore), seed) if self.explore else policy
 
 
 def parse_contestants(

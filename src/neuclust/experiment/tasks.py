@@ -99,6 +99,7 @@ def configuration(task: Task) -> dict[str, Any]:
     who, problem = task.contestant, task.problem
     config = policy_config(who.policy, who.preset, who.clusters, who.settings)
     policy = {"name": who.policy, "preset": who.preset, "config": asdict(config), **_source(who.policy)}
+    policy |= {"explore": f"{who.explore:g}"} if who.explore else {}
     sizes = {"name": problem.name, "content": task.content, "slate_size": problem.slate_size}
     made = {**sizes, **problem.options, **_source(problem.env)}
     return {"policy": policy, "problem": made, "rounds": task.rounds, "seed": task.seed}
@@ -189,13 +190,13 @@ def label_of(task: Task, opened: OpenProblem) -> RunLabel:
     """What the record says of policy and problem."""
     who, problem = task.contestant, task.problem
     options = {**problem.options, **opened.label}
-    return RunLabel(who.policy, who.preset, problem.name, who.clusters, who.settings, options, opened.rewards)
+    return RunLabel(who.policy, who.preset, problem.name, who.clusters, who.told, options, opened.rewards)
 
 
 def labelled(record: RunRecord, task: Task) -> RunRecord:
     """A run under the names of this task: equal runs are played once, under the names of the first task."""
     asked = task.contestant
-    return replace(record, policy=asked.policy, preset=asked.preset, clusters=asked.clusters, settings=asked.settings)
+    return replace(record, policy=asked.policy, preset=asked.preset, clusters=asked.clusters, settings=asked.told)
 
 
 def opened_problem(task: Task) -> OpenProblem:

@@ -1,6 +1,6 @@
 """`neuclust run`: policies on a problem, seed by seed, with records, a table and pictures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
@@ -23,6 +23,9 @@ class RunOptions:
     preset: str = option("default", "Preset of policies that name none.", "NAME")
     clusters: int | None = option(None, "Number of clusters.", "M", min=1)
     settings: list[str] | None = settings_option()
+    explore: float = option(
+        0.0, "Draw this share of the slots at random, with exact propensities, as --log needs.", "SHARE", min=0
+    )
     seeds: int = option(1, "Number of seeds, the same for all policies.", "S", min=1)
     first_seed: int = option(0, "The first of them.", "N", min=0)
     out: Path | None = option(None, "Folder for runs.json, tables and pictures.", "DIR", heading="Results")
@@ -51,14 +54,20 @@ def run(options: RunOptions) -> None:
         raise ConfigError("expected runs one by one, got --device, which keeps no policy; drop one", field="save")
     if options.log is not None and options.device is not None:
         raise ConfigError("expected runs one by one, got --device, which logs nothing; drop one", field="log")
+    for name in ("save", "device"):
+        if options.explore and getattr(options, name) is not None:
+            raise ConfigError(f"expected runs without --{name}, got one; drop one of them", field="explore")
     limit_threads(options.threads)
     from neuclust.cli.session import play_tasks
     from neuclust.experiment.contestants import parse_contestants
     from neuclust.experiment.tasks import make_tasks
 
-    contestants = parse_contestants(
-        names, preset=options.preset, clusters=options.clusters, settings=options.settings or ()
-    )
+    contestants = [
+        replace(each, explore=options.explore)
+        for each in parse_contestants(
+            names, preset=options.preset, clusters=options.clusters, settings=options.settings or ()
+        )
+    ]
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     tasks = make_tasks(options.problem.named(), contestants, seeds)
     outputs = Outputs(options.out, options.json, options.plot, options.save, options.log)
