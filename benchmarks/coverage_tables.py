@@ -1,8 +1,10 @@
-"""Judgement and tables of the coverage study: which cells are outside what is asked of them, beyond chance."""
+"""Judgement, tables and record of the coverage study: which cells are outside what is asked of them, beyond chance."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,6 @@ from neuclust.evaluation.intervals import holm
 
 JUDGED = {"asymptotic": "band", "bootstrap": "band", "martingale, levelled": "band", "default": "default"}
 FINITE = ("empirical-bernstein", "confidence-sequence", "sequence, Bernstein", "sequence, running")
-MOST_FEW = 40  # logs, below which a share says little
 Row = dict[str, Any]
 
 
@@ -49,30 +50,35 @@ def share(covered: int, logs: int) -> str:
     return f"{100 * part:.1f} ± {100 * (part * (1 - part) / logs) ** 0.5:.1f}"
 
 
+BOUNDS = {"band": (0.93, 0.97), "finite": (0.95, 1.0), "default": (0.93, 1.0)}
+
+
 def verdicts(rows: Sequence[Row]) -> Iterator[str]:
+    """The three questions, and the first once more for all logs whose weights alone show 100 effective rows."""
+    for asked in BOUNDS:
+        yield from verdict(rows, asked, asked)
+    yield from verdict([by_weights(row) for row in rows], "band", "band, by weights alone")
+
+
+def verdict(rows: Sequence[Row], asked: str, title: str) -> Iterator[str]:
     """How many cells are judged, how many of them are inside as they are, and those that are outside beyond chance."""
-    bounds = {"band": (0.93, 0.97), "finite": (0.95, 1.0), "default": (0.93, 1.0)}
-    for asked, (least, most) in bounds.items():
-        own = [row for row in rows if question(row) == asked]
-        part = ("covered_enough", "logs_enough") if asked == "band" else ("covered", "logs")
-        shares = [row[part[0]] / row[part[1]] for row in own]
-        inside = sum(least <= each <= most for each in shares)
-        failed = misses(rows, asked)
-        ends = f"{100 * min(shares):.1f} to {100 * max(shares):.1f} %" if shares else "none"
-        wanted = f"{100 * least:.0f} to {100 * most:.0f} %"
-        found = f"{inside} inside {wanted}, {len(failed)} outside beyond chance"
-        yield f"{asked}: {len(own)} cells, coverage {ends}; {found}"
-        yield from (f"  miss: {_named(row)}: {share(row[part[0]], row[part[1]])}, p = {row['p']:.2g}" for row in failed)
+    least, most = BOUNDS[asked]
+    own = [row for row in rows if question(row) == asked]
+    part = ("covered_enough", "logs_enough") if asked == "band" else ("covered", "logs")
+    shares = [row[part[0]] / row[part[1]] for row in own]
+    inside = sum(least <= each <= most for each in shares)
+    failed = misses(rows, asked)
+    ends = f"{100 * min(shares):.1f} to {100 * max(shares):.1f} %" if shares else "none"
+    wanted = f"{100 * least:.0f} to {100 * most:.0f} %"
+    yield f"{title}: {len(own)} cells, coverage {ends}; {inside} inside {wanted}, {len(failed)} outside beyond chance"
+    for row in failed:
+        found = share(row[part[0]], row[part[1]])
+        yield f"  miss: {_named(row)}: {found} of {row[part[1]]} logs, ESS {row['ess']:,.0f}, p = {row['p']:.2g}"
 
 
-def lucky(rows: Sequence[Row]) -> Iterator[str]:
-    """What becomes of logs whose weights alone show 100 effective rows where the designs expect fewer."""
-    for kind in ("asymptotic", "martingale, levelled"):
-        own = [row for row in rows if row["kind"] == kind and row["logs_lucky"] >= MOST_FEW]
-        yield f"lucky, {kind}: {len(own)} cells with at least {MOST_FEW} such logs"
-        for row in own:
-            found = share(row["covered_lucky"], row["logs_lucky"])
-            yield f"  {_named(row)}: {found} of {row['logs_lucky']} logs, expected ESS {row['expected_ess']:.0f}"
+def by_weights(row: Row) -> Row:
+    """A row whose logs count by their weights, also where the designs expect fewer effective rows."""
+    return {**row, **{f"{name}_enough": row[f"{name}_enough"] + row[f"{name}_lucky"] for name in ("logs", "covered")}}
 
 
 def _named(row: Row) -> str:
@@ -80,8 +86,7 @@ def _named(row: Row) -> str:
 
 
 def by_kind(rows: Sequence[Row]) -> str:
-    """Coverage of kinds per logger, overlap and rows, over structures and estimators, with the width beside that of the
-    narrowest judged kind."""
+    """Coverage and mean width of kinds per logger, overlap and rows, over structures and estimators."""
     groups: dict[tuple[str, str, int, str], list[Row]] = {}
     for row in rows:
         groups.setdefault((row["logger"], row["overlap"], row["rows"], row["kind"]), []).append(row)
@@ -108,3 +113,17 @@ def by_cell(rows: Sequence[Row]) -> str:
         for row in rows
     ]  # fmt: skip
     return markdown(header, lines, words=5)
+
+
+def write(path: Path, rows: Sequence[Row], seed: int) -> None:
+    """Names of the columns once, then a line for every cell."""
+    names = list(rows[0])
+    lines = ",\n".join(json.dumps([row[name] for name in names]) for row in rows)
+    head = f'"schema": 1, "level": 0.95, "seed": {seed}, "columns": {json.dumps(names)}'
+    path.write_text(f'{{{head}, "rows": [\n{lines}\n]}}\n', encoding="utf-8")
+
+
+def read(path: Path) -> list[Row]:
+    """What `write` wrote."""
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]

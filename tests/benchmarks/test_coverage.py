@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from benchmarks.coverage import main
 from benchmarks.coverage_logs import contributions, fixed_logs, learning_logs, limits, second_moments
 from benchmarks.coverage_problems import CONTEXTS, ESTIMATORS, OVERLAPS, STRUCTURES, Structure, problem, tables
-from benchmarks.coverage_tables import misses, question, verdicts
+from benchmarks.coverage_tables import misses, question, read, verdicts
 
 
 @pytest.mark.parametrize("structure", STRUCTURES)
@@ -67,6 +66,7 @@ def row(kind: str, covered: int, logs: int = 1000) -> dict[str, Any]:
     return {
         "logger": "fixed", "structure": "additive", "overlap": "good", "rows": 300, "estimator": "ips", "kind": kind,
         "logs": logs, "covered": covered, "logs_enough": logs, "covered_enough": covered,
+        "logs_lucky": 0, "covered_lucky": 0, "ess": 200.0,
     }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_a_small_study_is_written_and_read(
     printed = capsys.readouterr().out
     main(["table", str(out)])
     assert capsys.readouterr().out == printed
-    rows = json.loads(out.read_text())["rows"]
+    rows = read(out)
     assert {each["kind"] for each in rows} >= {"asymptotic", "bootstrap", "martingale, levelled", "default"}
     main(["table", str(out), "--cells"])
     assert capsys.readouterr().out.count("\n") > len(rows)
