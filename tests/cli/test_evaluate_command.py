@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from command_line import Command
 from logged_problem import DIM, SLATE, logged
 
@@ -32,7 +33,7 @@ def written(path: Path, rows: int, share: float) -> Path:
         log.start(RunStart("run", "linucb", SLATE, DIM, learning=False))
         for each in logged(exploring, rows).kept:
             slate = exploring.select(each.round)
-            log.decided(each.round, slate, Feedback(each.rewards, each.slate_reward))
+            log.decided(each.round, slate, Feedback(torch.from_numpy(each.rewards), torch.tensor(each.slate_reward)))
     return path
 
 

@@ -13,8 +13,9 @@ from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.designs import slot_marginals
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.evaluate import Question, evaluate
+from neuclust.evaluation.evidence import rows_of
 from neuclust.evaluation.intervals.asymptotic import asymptotic
-from neuclust.evaluation.scoring import Plan, rows_of, score
+from neuclust.evaluation.scoring import Plan, score
 from neuclust.evaluation.slate_values import parse_slate_value
 from neuclust.experiment.contestants import parse_contestants
 from neuclust.policies.exploring import Exploring

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.estimators.diagnostics import diagnostics, overlap
 from neuclust.evaluation.estimators.rows import Contributions
+from neuclust.evaluation.evidence import Evidence
 from neuclust.evaluation.intervals.asymptotic import asymptotic
 from neuclust.evaluation.intervals.bootstrap import bootstrap
 from neuclust.evaluation.intervals.choice import choose_interval
@@ -19,7 +20,6 @@ from neuclust.evaluation.intervals.martingale import martingale
 from neuclust.evaluation.intervals.self_normalised import self_normalised
 from neuclust.evaluation.intervals.sequence import confidence_sequence
 from neuclust.evaluation.results import ENOUGH, FEW, Ends, Judgement, verdict
-from neuclust.evaluation.scoring import Evidence
 from neuclust.evaluation.slate_values import SlateValue
 
 Floats = NDArray[np.float64]

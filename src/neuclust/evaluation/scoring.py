@@ -1,8 +1,7 @@
 """Rows of a log as estimators read them: chances of every logged slate under what ran and under each candidate."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import numpy as np
@@ -12,11 +11,10 @@ from neuclust.core import Policy, Round
 from neuclust.errors import DataError
 from neuclust.evaluation.candidates import Candidate, Target, learn, parts, target_of
 from neuclust.evaluation.designs import next_chances, slot_chances, slot_marginals
-from neuclust.evaluation.estimators.rows import Rows
 from neuclust.evaluation.pseudo_inverse import pseudo_inverse_weight
 from neuclust.evaluation.reward_model import RewardModel
 from neuclust.evaluation.slate_values import SlateValue
-from neuclust.evaluation.support import check_support, draws_all
+from neuclust.evaluation.weight_bounds import largest_weight, slate_moments, slot_moment, supported, widen
 from neuclust.logs.decisions import LoggedDecision
 from neuclust.randomness import stream
 
@@ -186,12 +184,12 @@ def _score_row(
     table.slots[row, :k] = True
     table.logging[row, :k] = logged_chances(decision, row)
     slots = np.arange(k)
-    _widen(table.largest, "ips", largest_weight(decision))
+    widen(table.largest, "ips", largest_weight(decision))
     if "marginals" in plan.needs:
         marginals = slot_marginals(decision.design, decision.round)
         table.logging_marginals[row, :k] = marginals[slots, decision.slate]
         least = marginals[:k].min(1)
-        _widen(table.largest, "iips", float((1 / least).sum()) if least.all() else None)
+        widen(table.largest, "iips", float((1 / least).sum()) if least.all() else None)
     if means is not None:
         table.q_hat[row, :k] = means[decision.slate]
         table.model_logged[row] = plan.value.expected(means[decision.slate])
@@ -203,7 +201,8 @@ def _score_row(
             own = slot_marginals(target, decision.round)
             each.target_marginals[row, :k] = own[slots, decision.slate]
             each.second_moments["slots"][row] = slot_moment(own[:k], marginals[:k])
-        _note_moments(each, row, target, decision)
+        moments = each.second_moments
+        moments["slate"][row], moments["prefix"][row] = slate_moments(target, decision)
         if "pi" in plan.needs:
             each.pi_weights[row] = pseudo_inverse_weight(
                 decision.design, target, decision.round, decision.slate.tolist()
@@ -211,48 +210,6 @@ def _score_row(
         if means is not None:
             each.v_hat[row, :k] = _following_means(target, decision, means, each.target[row, :k])
             each.model_target[row] = model_value(target, decision.round, means, plan)
-
-
-def slot_moment(target: Floats, logging: Floats) -> float:
-    """Mean over slots of E[ρ_j²] = Σ_a π_j(a)²/μ_j(a), from marginals (k, n): what slot weights vary by."""
-    if bool((target > 0)[logging == 0].any()):
-        return float("nan")
-    return float(np.divide(target**2, logging, out=np.zeros_like(target), where=target > 0).sum(1).mean())
-
-
-def _note_moments(each: Scored, row: int, target: Target, decision: LoggedDecision) -> None:
-    """E[w²] of slate and prefix weights, for targets of certain slates: Σ_T π(T)²/μ(T) over them."""
-    shares = Counter(part.base for part in parts(target))
-    if decision.design.kind == "unknown" or any(part.kind != "deterministic" for part in parts(target)):
-        return
-    slate = prefix = 0.0
-    for base, count in shares.items():
-        chances = np.cumprod(slot_chances(decision.design, decision.round, base))
-        if not chances.all():
-            return
-        share = (count / len(parts(target))) ** 2
-        slate += share / float(chances[-1])
-        prefix += share * float((1 / chances).mean())
-    each.second_moments["slate"][row], each.second_moments["prefix"][row] = slate, prefix
-
-
-def _widen(largest: dict[str, float | None], estimator: str, weight: float | None) -> None:
-    """The largest weight of all rows, None from the first of which it is not known."""
-    known = largest[estimator]
-    largest[estimator] = None if known is None or weight is None else max(known, weight)
-
-
-def largest_weight(decision: LoggedDecision) -> float | None:
-    """1/μ of a slate of the smallest chance that the design promises, Π |A(S)| / (ε · anywhere) per slot."""
-    design, counts = decision.design, float(np.prod(decision.sizes, dtype=np.float64))
-    if design.kind == "uniform":
-        return counts
-    if design.share == 0 or design.kind not in ("sequential", "one-coin"):
-        return None
-    if design.kind == "one-coin":
-        return counts / design.share
-    each = design.share * design.anywhere
-    return counts / each ** len(decision.sizes) if each > 0 else None
 
 
 def logged_chances(decision: LoggedDecision, row: int) -> Floats:
@@ -269,17 +226,6 @@ def logged_chances(decision: LoggedDecision, row: int) -> Floats:
             got = f"got {chances.tolist()!r:.100} where the design {design.kind} gives {again.tolist()!r:.100}"
             raise DataError(f"decision {decision.id}: expected the propensities of its design, {got}; log one of them")
     return chances
-
-
-def supported(decision: LoggedDecision, target: Target) -> bool:
-    """Whether what ran could have shown every slate of the target; an unknown design is not held against it."""
-    if decision.design.kind == "unknown" or draws_all(decision.design):
-        return True
-    try:
-        check_support(decision.design, target, decision.round)
-    except DataError:
-        return False
-    return True
 
 
 def _following_means(target: Target, decision: LoggedDecision, means: Floats, chances: Floats) -> Floats:
@@ -324,36 +270,3 @@ def _cut(table: Table) -> Table:
             setattr(each, name, getattr(each, name)[:m])
         each.second_moments = {family: moments[:m] for family, moments in each.second_moments.items()}
     return table
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The rows of a candidate, and E[w²] of each (n,) by family of weights."""
-
-    rows: Rows
-    second_moments: Mapping[str, Floats]
-
-    def part(self, chosen: slice) -> "Evidence":
-        """Some of the rows."""
-        arrays = {each.name: getattr(self.rows, each.name) for each in fields(self.rows)}
-        some = {name: None if array is None else array[chosen] for name, array in arrays.items()}
-        return Evidence(Rows(**some), {family: each[chosen] for family, each in self.second_moments.items()})
-
-
-def evidence_of(table: Table, each: Scored, values: Floats, plan: Plan) -> Evidence:
-    """What the table holds of a candidate."""
-    return Evidence(rows_of(table, each, values, plan), each.second_moments)
-
-
-def rows_of(table: Table, each: Scored, values: Floats, plan: Plan) -> Rows:
-    """The rows of a candidate."""
-    marginals = "marginals" in plan.needs
-    model = "model" in plan.needs
-    return Rows(
-        rewards=table.rewards, slate_rewards=values, logging=table.logging, target=each.target, slots=table.slots,
-        logging_marginals=table.logging_marginals if marginals else None,
-        target_marginals=each.target_marginals if marginals else None,
-        pi_weights=each.pi_weights if "pi" in plan.needs else None,
-        q_hat=table.q_hat if model else None, v_hat=each.v_hat if model else None,
-        model_logged=table.model_logged if model else None, model_target=each.model_target if model else None,
-    )  # fmt: skip
