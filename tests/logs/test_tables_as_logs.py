@@ -112,6 +112,7 @@ BAD = {
     "slot twice": ("place", 1, "expected each slot of the slate once, without gaps, got 1"),
     "slot gap": ("place", 4, "expected each slot of the slate once, without gaps, got 4"),
     "no slot": ("place", None, "expected each slot of the slate once, without gaps, got None"),
+    "no arm": ("item", None, "expected the arm of a slot, got None"),
     "arm": ("item", "x", "expected every arm of a slate once, got 'x'"),
 }
 
@@ -176,6 +177,16 @@ def test_a_table_with_unchosen_arms_is_a_whole_log(tmp_path: Path) -> None:
     assert one.rewards.tolist() == [0.0, 1.0]
     assert two.round.contexts.tolist() == [[3.5, 1], [2.5, 0], [1.5, 1]]
     assert (one.id, one.user, two.user, two.round.slate_size) == ("7", "u", "v", 1)
+    assert (one.round.t, two.round.t) == (1, 2)
+    again = read_table(pd.read_csv(tmp_path / "a.csv"), **named)  # where empty places are NaN
+    assert [each.slate.tolist() for each in again.decisions()] == [[2, 0], [1]]
+    for column, values, said in (
+        ("request", [7, 7, 7, None, None, None], "row 4: expected a text as id, got None"),
+        ("item", ["x", None, "z", "z", "y", "x"], "row 1: expected arm ids as eligible, whole numbers, got None"),
+        ("size", [1.0, 2.0, None, 3.5, 2.5, 1.5], "row 1: expected finite numbers as features, got None"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_table(pl.read_csv(tmp_path / "a.csv").with_columns(pl.Series(column, values)), **named)
     bad = pl.read_csv(tmp_path / "a.csv").with_columns(pl.Series("place", [1, None, 1, None, 0, None]))
     with pytest.raises(DataError, match="table, row 1: expected each slot of the slate once"):
         read_table(bad, **named)

@@ -60,7 +60,7 @@ def open_log(path: str | Path, *, skip_bad: int = 0, on_bad: OnBad | None = None
     """Check every row of a .jsonl or .parquet log and return it ready to be read.
 
     Up to `skip_bad` bad rows are passed over, counted and told to `on_bad`; one more raises a `DataError` that names
-    file and line. Memory: 8 bytes per decision for its id, the catalogues, and the separate feedback events.
+    file and line. Memory: 16 bytes per decision for its id, the catalogues, and the separate feedback events.
     """
     path = Path(path)
     check_suffix(path)

@@ -207,6 +207,7 @@ class _Table:
         refuse(outside | _twice(group, slot), "each slot of the slate once, without gaps", columns.slot, "number them")
         codes = rows[columns.arm].rank("dense").fill_null(0).to_numpy()
         refuse(_twice(group, codes), "every arm of a slate once", columns.arm, "drop one of them")
+        refuse(rows[columns.arm].is_null().to_numpy(), "the arm of a slot", columns.arm, "give one")
         refuse(rows[columns.decision].is_null().to_numpy(), "the id of a decision", columns.decision, "give one")
         return found
 

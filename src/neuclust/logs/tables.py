@@ -49,7 +49,10 @@ def read_table(table: Any, **options: Unpack[TableOptions]) -> "Log | TableLog":
     `propensity` is the chance of the row's arm given the arms in the slots before; slots count from 0 or 1. The reward
     of a slate is its `slate_reward` column, else the sum of its slots'. A bad row costs its decision.
     """
+    import polars as pl
+
     path, frame = _opened(table)
+    frame = frame.with_columns(pl.selectors.float().fill_nan(None))  # pandas has NaN for what is empty
     tolerance = Tolerance(options.get("skip_bad", 0), options.get("on_bad"))
     columns = _columns(path, frame, options)
     learning = options.get("learning", True)
@@ -124,12 +127,13 @@ def _slots(path: Path, frame: "polars.LazyFrame", slot: str) -> tuple[int, int, 
 
 @dataclass(slots=True)
 class _Numbers:
-    """Arms as whole numbers: as they are, or in the order of first sight."""
+    """Arms as whole numbers, as they are or in the order of first sight, and decisions counted from 1."""
 
     codes: dict[Any, int]
+    decisions: int = 0
 
-    def of(self, arm: Any) -> int:
-        return arm if type(arm) is int else self.codes.setdefault(arm, len(self.codes))
+    def of(self, arm: Any) -> int | None:
+        return arm if arm is None or type(arm) is int else self.codes.setdefault(arm, len(self.codes))
 
 
 def _events(frame: "polars.LazyFrame", columns: TableColumns, start: RunStart, first: int) -> Iterator[Row]:
@@ -150,6 +154,7 @@ def _events(frame: "polars.LazyFrame", columns: TableColumns, start: RunStart, f
 
 def _row(number: int, rows: list[dict[str, Any]], columns: TableColumns, numbers: _Numbers, first: int) -> Row:
     """The decision that these rows are, or why they are none."""
+    numbers.decisions += 1
     shown = sorted((row for row in rows if row[columns.slot] is not None), key=lambda row: row[columns.slot])
     slots = [row[columns.slot] for row in shown]
     if slots != list(range(first, first + len(slots))):
@@ -167,8 +172,9 @@ def _event(rows: list[dict[str, Any]], shown: list[dict[str, Any]], columns: Tab
     else:
         worth = None if None in rewards else sum(one for one in rewards if one is not None)
     told = {name: None if column is None else head[column] for name, column in columns.labels}
+    id = head[columns.decision]
     return {
-        "event": "decision", "run": RUN, "id": str(head[columns.decision]), "t": 1, **told,
+        "event": "decision", "run": RUN, "id": None if id is None else str(id), "t": numbers.decisions, **told,
         "eligible": [numbers.of(row[columns.arm]) for row in rows],
         "features": [row[name] for row in rows for name in columns.features], "k": len(shown),
         "slate": [numbers.of(row[columns.arm]) for row in shown], "design": {"kind": "unknown"},
