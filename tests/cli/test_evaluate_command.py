@@ -180,3 +180,24 @@ def test_impossible_chances_in_columns_are_named_by_row(call: Command, tmp_path:
     missing = call("evaluate", path, "--target", "theirs")
     assert missing.code == 65
     assert "theirs" in missing.err
+
+
+def test_long_tables_with_columns_of_any_name_are_judged(call: Command, tmp_path: Path) -> None:
+    """Fails when a table of one row per slot is weighed otherwise than the same rows as lists."""
+    path, truth = table_of(tmp_path / "log.parquet", 2000)
+    frame = pl.read_parquet(path).with_row_index("request")
+    long = frame.explode("propensities", "rewards", "mine").with_columns(
+        place=pl.int_range(pl.len()).over("request") + 1, item=pl.lit("x") + pl.int_range(pl.len()).cast(str)
+    )
+    long.select("request", "place", "item", "propensities", "rewards", "mine").write_csv(tmp_path / "log.csv")
+    names = {"decision": "request", "slot": "place", "arm": "item", "reward": "rewards", "propensity": "propensities"}
+    words = [word for part, name in names.items() for word in ("--column", f"{part}={name}")]
+    order = ["evaluate", tmp_path / "log.csv", "--format", "table", *words, "--target", "mine", "--json", "-"]
+    one, other = json.loads(call(*order).out), json.loads(call("evaluate", path, "--target", "mine", "--json", "-").out)
+    for first, second in zip(one["policies"], other["policies"], strict=False):
+        assert first["estimator"] == second["estimator"]
+        assert first["estimate"] == pytest.approx(second["estimate"])
+        assert first["interval"][0] <= truth <= first["interval"][1]
+    bad = call("evaluate", tmp_path / "log.csv", "--format", "table", "--column", "shelf=place", "--target", "mine")
+    assert bad.code == 2
+    assert "--column" in bad.err

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
@@ -19,7 +19,7 @@ from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.evaluate import Question, evaluate
 from neuclust.evaluation.results import Evaluation, best
 from neuclust.evaluation.scoring import Watch
-from neuclust.evaluation.sources import Source, judge_columns, open_source, save_best
+from neuclust.evaluation.sources import Source, judge_columns, open_source, open_table, save_best
 from neuclust.experiment.contestants import parse_contestants
 from neuclust.files import write_text
 
@@ -42,15 +42,22 @@ def judge(options: EvaluateOptions) -> int:
         if options.target:
             if options.save is not None:
                 raise ConfigError("expected policies to keep the best of, got columns; drop it", field="save")
-            found = judge_columns(options.log, options.target, question, watch)
+            found = judge_columns(_columns(options, say), options.target, question, watch)
         else:
-            source = open_source(options.log, options.format, options.skip_bad, say)
+            source = open_source(options.log, options.format, options.skip_bad, say, options.column or ())
             candidates = candidates_of(options)
             found = evaluate(source.log, candidates, question, watch)
             if options.save is not None:
                 say(_saved(source, candidates, found, options.save))
     deliver(found, outputs, say)
     return 0
+
+
+def _columns(options: EvaluateOptions, say: Callable[[str], None]) -> Any:
+    """A long table, or the path of a Parquet log."""
+    if options.format != "table":
+        return options.log
+    return open_table(options.log, options.column or (), options.target or (), options.skip_bad, say)
 
 
 def question_of(options: EvaluateOptions) -> Question:

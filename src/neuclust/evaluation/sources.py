@@ -5,19 +5,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.evaluation.candidates import Candidate, learn
-from neuclust.evaluation.columns import KNOWN, ColumnSums, Weighed, weigh_columns
+from neuclust.evaluation.columns import parquet_blocks, table_blocks
 from neuclust.evaluation.evaluate import Question
 from neuclust.evaluation.intervals.asymptotic import Moments, asymptotic
 from neuclust.evaluation.intervals.many import bonferroni_level
 from neuclust.evaluation.results import ENOUGH, Ends, Evaluation, Judgement, Logged, verdict
 from neuclust.evaluation.scoring import Log, Watch
 from neuclust.evaluation.slate_values import parse_slate_value
+from neuclust.evaluation.streaming import KNOWN, Blocks, Sums, Weighed, weigh
 from neuclust.evaluation.survey import survey
+from neuclust.logs.table_blocks import TableLog
 
-FORMATS = ("vw", "obp")
+FORMATS = ("vw", "obp", "table")
+COLUMNS = ("decision", "arm", "slot", "reward", "propensity", "slate_reward", "time", "user", "features")
 FIXED = "columns are weighed as rows of a fixed policy, which are independent"
 
 
@@ -30,16 +34,20 @@ class Source:
     recommender: bool = False
 
 
-def open_source(path: Path, format: str | None, skip_bad: int, say: Callable[[str], None]) -> Source:
+def open_source(
+    path: Path, format: str | None, skip_bad: int, say: Callable[[str], None], columns: Sequence[str] = ()
+) -> Source:
     """The log at a path: of the front door, in the format of docs/logs.md, or one of another library."""
     if not path.is_file():
         raise DataError(f"{path}: expected a log, got {'a folder' if path.is_dir() else 'nothing there'}; name a file")
+    if format == "table":
+        return Source(path, open_table(path, columns, (), skip_bad, say))
     if format is not None:
-        if format not in FORMATS:
-            raise ConfigError(one_of(format, FORMATS), field="format")
         from neuclust.logs import read_obp, read_vw_ccb
 
-        return Source(path, read_vw_ccb(path, skip_bad=skip_bad, on_bad=say) if format == "vw" else read_obp(path))
+        if format not in FORMATS:
+            raise ConfigError(one_of(format, FORMATS), field="format")
+        return Source(path, (read_vw_ccb if format == "vw" else read_obp)(path, skip_bad=skip_bad, on_bad=say))
     if is_recommender_log(path):
         from neuclust.recommender.log.rounds import logged_decisions
 
@@ -47,6 +55,23 @@ def open_source(path: Path, format: str | None, skip_bad: int, say: Callable[[st
     from neuclust.logs import open_log
 
     return Source(path, open_log(path, skip_bad=skip_bad, on_bad=say))
+
+
+def open_table(
+    path: Path, columns: Sequence[str], targets: Sequence[str], skip_bad: int, say: Callable[[str], None]
+) -> Any:
+    """A long table whose columns are named by `decision=NAME` and so on; `features` are several, with commas."""
+    from neuclust.logs import read_table
+
+    named: dict[str, Any] = {part: part for part in COLUMNS[:5]}
+    for text in columns:
+        part, equals, name = text.partition("=")
+        if part not in COLUMNS or not equals or not name:
+            known = ", ".join(COLUMNS)
+            raise ConfigError(f"expected PART=COLUMN with a part of {known}, got {text!r:.100}", field="column")
+        named[part] = name.split(",") if part == "features" else name
+    judged = {target: target for target in targets}
+    return read_table(path, **named, targets=judged, skip_bad=skip_bad, on_bad=say)
 
 
 def is_recommender_log(path: Path) -> bool:
@@ -82,17 +107,18 @@ def save_best(source: Source, candidate: Candidate, folder: Path) -> str:
 # --- columns of a Parquet file --------------------------------------------------------------------------------------
 
 
-def judge_columns(path: Path, targets: Sequence[str], question: Question, watch: Watch) -> Evaluation:
-    """Targets whose chances are columns: every one under ips, snips and iips, or the estimator asked for."""
-    names: tuple[str, ...] = KNOWN if question.estimator == "auto" else (question.estimator,)
-    if not set(names) <= set(KNOWN):
-        raise ConfigError(f"expected {', '.join(KNOWN)} for columns, got {question.estimator}", field="estimator")
-    if question.interval not in (None, "asymptotic"):
-        raise ConfigError(f"expected asymptotic for columns, got {question.interval!r:.50}", field="interval")
+def judge_columns(log: Path | TableLog, targets: Sequence[str], question: Question, watch: Watch) -> Evaluation:
+    """Targets whose chances are columns, of a Parquet log or a long table: each under ips and snips, and under iips
+    where slates are worth the sum of their slots and the log has marginals; or under the estimator asked for."""
+    path = log.path if isinstance(log, TableLog) else log
     made = partial(parse_slate_value, question.reward, low=question.reward_low, high=question.reward_high)
-    if not made(1).additive:
-        names = tuple(name for name in names if name != "iips")
-    sums = weigh_columns(path, targets, made, names, partial(watch, "weighing"))
+    names = _estimators(question, isinstance(log, Path) and made(1).additive)
+    blocks: Blocks = (
+        partial(table_blocks, log)
+        if isinstance(log, TableLog)
+        else partial(parquet_blocks, log, targets, "iips" in names)
+    )
+    sums = weigh(blocks, targets, made, names, partial(watch, "weighing"))
     level = bonferroni_level(len(targets), question.level)
     judged = [
         _judgement(target, name, each, sums, (question.level, level)) for (target, name), each in sums.targets.items()
@@ -105,7 +131,16 @@ def judge_columns(path: Path, targets: Sequence[str], question: Question, watch:
     return Evaluation(logged, tuple(judged), None, question.level, (FIXED,))
 
 
-def _judgement(target: str, estimator: str, each: Weighed, sums: ColumnSums, levels: tuple[float, float]) -> Judgement:
+def _estimators(question: Question, marginals: bool) -> tuple[str, ...]:
+    known = KNOWN if marginals else tuple(name for name in KNOWN if name != "iips")
+    if question.estimator != "auto" and question.estimator not in known:
+        raise ConfigError(f"expected {', '.join(known)} for columns, got {question.estimator}", field="estimator")
+    if question.interval not in (None, "asymptotic"):
+        raise ConfigError(f"expected asymptotic for columns, got {question.interval!r:.50}", field="interval")
+    return known if question.estimator == "auto" else (question.estimator,)
+
+
+def _judgement(target: str, estimator: str, each: Weighed, sums: Sums, levels: tuple[float, float]) -> Judgement:
     """A target under one estimator; intervals by moments."""
     if each.contributions is None or each.differences is None:
         raise DataError(f"{target}: expected rows, got none")

@@ -21,7 +21,9 @@ class EvaluateOptions:
     )
     settings: list[str] | None = settings_option()
     target: list[str] | None = option(
-        None, "A column of a Parquet log with a target's chance per slot, instead of policies; may be repeated.", "NAME"
+        None,
+        "A column of a Parquet log or a table with a target's chances; may be repeated.",
+        "NAME",
     )
     learning: str = option(
         "frozen", "frozen: fitted on the first part, then judged; replay: learns every logged slate after it.", "HOW"
@@ -43,7 +45,12 @@ class EvaluateOptions:
     )
     level: float = option(0.95, "Of the intervals.", "SHARE")
     hold_back: float = option(0.3, "The part of the evaluated rows that the winner is judged on once more.", "SHARE")
-    format: str | None = option(None, "vw (CCB dsjson) or obp (.npz) for logs of others. Default: ours.", "NAME")
+    format: str | None = option(None, "vw (CCB dsjson), obp (.npz) or table (.csv, .parquet). Default: ours.", "NAME")
+    column: list[str] | None = option(
+        None,
+        "A column of a table: decision, arm, slot, reward, propensity, features=A,B.",
+        "PART=NAME",
+    )
     skip_bad: int = option(0, "Go on after so many bad lines, which are named.", "N", min=0)
     out: Path | None = option(
         None, "Folder for the table, the picture and the JSON document.", "DIR", heading="Results"
