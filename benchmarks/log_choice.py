@@ -16,14 +16,18 @@ import argparse
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # runs go side by side: a core each
+
+if TYPE_CHECKING:
+    from neuclust.core import Policy
+    from neuclust.evaluation.candidates import Candidate
 
 PROBLEMS = (
     "clusters", "bump", "quadratic", "ml-paper", "ml-volatile", "ml-ideal", "ml-quadratic", "yelp-volatile",
@@ -58,32 +62,28 @@ def write_log(path: Path, problem: str, seed: int, share: float, rows: int) -> N
             policy.update(round, slate, feedback)
 
 
-def truths(path: Path, problem: str, seed: int, rows: int) -> dict[str, float]:
-    """What each candidate, fitted on the first half of the log, earns per slate on fresh rounds: Σ of true means."""
-    from neuclust.evaluation.candidates import learn
-    from neuclust.logs import open_log
-
-    world, log = environment(problem, seed, rows), open_log(path)
-    found = {}
-    for candidate in candidates():
-        policy = candidate.built(world.dim, SLATE)
-        for at, decision in enumerate(log.decisions()):
-            if at >= rows // 2:
-                break
-            learn(policy, decision)
-        earned = 0.0
-        for t in range(rows + 1, rows + PLAYED + 1):
-            round = world.round(t)
-            earned += float(world.means(round)[policy.select(round).positions].sum())
-        found[candidate.title] = earned / PLAYED
-    return found
+def truths(policies: Mapping[str, Policy], problem: str, seed: int, rows: int) -> dict[str, float]:
+    """What each frozen policy earns per slate on fresh rounds: Σ of true means."""
+    world, earned = environment(problem, seed, rows), dict.fromkeys(policies, 0.0)
+    for t in range(rows + 1, rows + PLAYED + 1):
+        round = world.round(t)
+        means = world.means(round)
+        for name, policy in policies.items():
+            earned[name] += float(means[policy.select(round).positions].sum())
+    return {name: total / PLAYED for name, total in earned.items()}
 
 
-def candidates() -> list[Any]:
+def candidates(made: dict[str, Policy]) -> list[Candidate]:
+    """The candidates; the policies that are fitted come into `made`."""
     from neuclust.evaluation.candidates import Candidate
     from neuclust.experiment.contestants import parse_contestants
 
-    return [Candidate(each) for each in parse_contestants(CANDIDATES)]
+    class Kept(Candidate):
+        def built(self, dim: int, slate_size: int) -> Policy:
+            made[self.title] = super().built(dim, slate_size)
+            return made[self.title]
+
+    return [Kept(each) for each in parse_contestants(CANDIDATES)]
 
 
 def play(match: tuple[str, int, float, int]) -> dict[str, Any]:
@@ -97,8 +97,9 @@ def play(match: tuple[str, int, float, int]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log.jsonl"
         write_log(path, problem, seed, share, rows)
-        found = evaluate(open_log(path), candidates(), Question(hold_back=0.0))
-        truth = truths(path, problem, seed, rows)
+        made: dict[str, Policy] = {}
+        found = evaluate(open_log(path), candidates(made), Question(hold_back=0.0))
+    truth = truths(made, problem, seed, rows)
     estimates = {each.policy: each.estimate for each in found.policies}
     names = list(truth)
     chosen = max(names, key=lambda name: estimates[name])

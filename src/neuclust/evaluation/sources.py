@@ -1,16 +1,17 @@
 """Logs of every kind behind one contract, columns of a Parquet file as targets, and the best policy kept for use."""
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict, Unpack
 
-from neuclust.errors import ConfigError, DataError, one_of
+from neuclust.errors import ConfigError, DataError, LogWarning, one_of
 from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.columns import parquet_blocks, table_blocks
-from neuclust.evaluation.evaluate import Question
+from neuclust.evaluation.evaluate import Question, evaluate
 from neuclust.evaluation.intervals.asymptotic import Moments, asymptotic
 from neuclust.evaluation.intervals.many import bonferroni_level
 from neuclust.evaluation.results import ENOUGH, Ends, Evaluation, Judgement, Logged, verdict
@@ -18,6 +19,7 @@ from neuclust.evaluation.scoring import Log, Watch
 from neuclust.evaluation.slate_values import parse_slate_value
 from neuclust.evaluation.streaming import KNOWN, Blocks, Sums, Weighed, weigh
 from neuclust.evaluation.survey import survey
+from neuclust.experiment.contestants import parse_contestants
 from neuclust.logs.table_blocks import TableLog
 
 FORMATS = ("vw", "obp", "table")
@@ -160,3 +162,42 @@ def _judgement(target: str, estimator: str, each: Weighed, sums: Sums, levels: t
 def _ends(moments: Moments, level: float, span: Ends) -> Ends:
     found = asymptotic(moments, level, span)
     return float(found.low), float(found.high)
+
+
+# --- from Python ----------------------------------------------------------------------------------------------------
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """Settings of policies (`key=value`), the log's format where it is another library's, seed and draws of the
+    candidates, bad lines that are passed over, and the fields of `Question`."""
+
+    settings: Sequence[str]
+    format: str
+    draws: int
+    skip_bad: int
+    seed: int
+    reward: str
+    reward_low: float
+    reward_high: float
+    estimator: str
+    interval: str
+    level: float
+    learning: Literal["frozen", "replay"]
+    fit: float
+    hold_back: float
+    unseen: Literal["error", "zero", "drop"]
+
+
+def evaluate_log(path: str | Path, policies: Sequence[str], **options: Unpack[EvaluateOptions]) -> Evaluation:
+    """What policies (`NAME` or `NAME:PRESET`) would have earned, from the log at a path; see `Question`."""
+    given: dict[str, Any] = dict(options)
+    settings, draws = given.pop("settings", ()), given.pop("draws", 5)
+    source = open_source(Path(path), given.pop("format", None), given.pop("skip_bad", 0), warn_of_line)
+    seed = given.get("seed", 0)
+    candidates = [Candidate(each, seed, draws) for each in parse_contestants(policies, settings=settings)]
+    return evaluate(source.log, candidates, Question(**given))
+
+
+def warn_of_line(sentence: str) -> None:
+    """A bad line that was passed over, as a warning."""
+    warnings.warn(sentence, LogWarning, stacklevel=2)

@@ -1,0 +1,44 @@
+"""docs/evaluation.md, run block by block: what is printed is what the page shows; options and estimators are there."""
+
+import json
+import re
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neuclust.evaluation.estimators.catalogue import ESTIMATORS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "evaluation.md"
+BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def test_the_page_runs_and_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when the example no longer works or says something else."""
+    monkeypatch.chdir(tmp_path)
+    left: dict[str, Any] = {}
+    printed = ""
+    for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
+        if kind == "text":
+            assert printed == text
+            continue
+        out = StringIO()
+        with redirect_stdout(out):
+            exec(compile(text, f"<{PAGE.name}>", "exec"), left)  # noqa: S102  # our own page
+        printed = out.getvalue()
+
+
+def test_every_estimator_is_on_the_page() -> None:
+    """Fails when an estimator has no line that says where it fails."""
+    page = PAGE.read_text(encoding="utf-8")
+    assert [name for name in ESTIMATORS if f"`{name}`" not in page] == []
+
+
+def test_the_size_is_that_of_the_record() -> None:
+    """Fails when the page and the measured record differ."""
+    record = json.loads((DOCS / "records" / "evaluate_scale.json").read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    assert f"take {record['seconds']:.0f} s and {record['peak_gigabytes']:.1f} GB" in " ".join(page.split())
