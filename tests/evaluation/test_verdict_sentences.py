@@ -15,6 +15,7 @@ from neuclust.evaluation.results import Evaluation, Judgement, Logged, best, ver
         (500.0, (-0.5, -0.2), 2.0, "p is worse than what ran by 10 to 25 %"),
         (500.0, (-0.01, 0.2), 1.0, "this log cannot tell p from what ran: the difference is between −1 % and +20 %"),
         (3.2, (0.06, 0.11), 1.0, "this log cannot tell what p would earn: only 3.2 effective rows support it"),
+        (500.0, (0.0, 0.0), 1.0, "p is what ran: it shows every slate with the same chance"),
         (500.0, (1.0, 2.0), 0.0, "p is better than what ran by 1 to 2 per slate"),
         (500.0, (math.nan, math.nan), 1.0, "this log cannot tell what p would earn"),
     ],

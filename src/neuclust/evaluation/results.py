@@ -90,6 +90,8 @@ def verdict(policy: str, ess: float, difference: Ends, value: float) -> str:
     if ess < FEW:
         return f"{CANNOT_TELL} what {policy} would earn: only {ess:.1f} effective rows support it"
     low, high = difference
+    if low == high == 0:
+        return f"{policy} is what ran: it shows every slate with the same chance"
     if low > 0:
         return f"{policy} is better than what ran by {_span(low, high, value)}"
     if high < 0:
