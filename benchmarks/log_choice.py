@@ -33,7 +33,7 @@ PROBLEMS = (
     "clusters", "bump", "quadratic", "ml-paper", "ml-volatile", "ml-ideal", "ml-quadratic", "yelp-volatile",
     "drift-none", "shop-tastes",
 )  # fmt: skip
-CANDIDATES = ("linucb", "auto:linear", "popular", "cucb", "uniform")
+CANDIDATES = ("linucb", "auto:linear", "popular", "uniform")
 ROWS, PLAYED, ARMS, SLATE = 20_000, 2_000, 20, 3
 
 

@@ -169,8 +169,8 @@ def observed(decision: LoggedDecision, plan: Plan) -> tuple[Floats, float] | Non
         return np.nan_to_num(rewards), slate
     if plan.unseen == "error":
         what = "the reward of the slate" if own else "a reward for every slot"
-        advice = "count missing ones as 0 (--unseen zero) or leave such rows out (--unseen drop)"
-        raise DataError(f"decision {decision.id}: expected {what}, got none; {advice}")
+        advice = "count missing ones as 0 (zero) or leave such rows out (drop)"
+        raise DataError(f"decision {decision.id}: expected {what}, got none; {advice}", field="unseen")
     return None if plan.unseen == "drop" else (np.nan_to_num(rewards), float(np.nan_to_num(slate)))
 
 

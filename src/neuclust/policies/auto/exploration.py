@@ -16,6 +16,7 @@ from neuclust.policies.auto.marginal_gains import assemble_groups
 
 LEAST_LIFT = 0.1
 PROBED_FROM = 50  # slates: before that leaders change, and exploring slots are frequent
+TELLING = 0.5  # of 4p̄(1 − p̄): where rewards are rarer, one of them refutes nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +26,9 @@ class ExplorationConfig:
     of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
     tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
     r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change.
-    Where contexts have no clusters, from slate `PROBED_FROM` on, one slot goes with probability min(most, probes ·
-    4p̄(1 − p̄) · (1 − r̄)² / t) to the arm of the leader's lowest mean if it lies opposite to the best one (xᵀx' < 0): a
-    leader that is wrong there is not refuted by what it plays itself."""
+    Where contexts have no clusters and 4p̄(1 − p̄) is at least `TELLING`, from slate `PROBED_FROM` on, one slot goes with
+    probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄)² / t) to the arm of the leader's lowest mean if it lies opposite
+    to the best one (xᵀx' < 0): a leader that is wrong there is not refuted by what it plays itself."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
 
@@ -46,9 +47,10 @@ class ExplorationConfig:
     def probe_chance(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate tests the leader's lowest mean."""
         plays = ensemble.plays
-        if ensemble.blocks.clusters is not None or plays.slates < PROBED_FROM:
+        informative = plays.scale.informative
+        if ensemble.blocks.clusters is not None or plays.slates < PROBED_FROM or informative < TELLING:
             return 0.0
-        gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward)) ** 2
+        gain = self.probes * informative * (1 - plays.above_zero(ensemble.mean_reward)) ** 2
         return float(min(self.most, gain / (plays.slates + 1)))
 
 
