@@ -77,3 +77,16 @@ def test_refusals_of_a_log(call: Command, problem: Path, tmp_path: Path) -> None
         assert said in answer.err
         assert answer.out == ""
     assert file.read_bytes() == held
+
+
+def test_runs_that_explore_can_be_judged_from_their_log(call: Command, problem: Path, tmp_path: Path) -> None:
+    """Fails when --explore leaves no propensities, so that a log of `run` can judge nobody."""
+    file = tmp_path / "a.jsonl"
+    words = ("--data", problem, "--policy", "linucb", "--rounds", 40, "--slate-size", 2)
+    assert call("run", *words, "--explore", 0.5, "--log", file, "--quiet").code == 0
+    assert {each.design.kind for each in open_log(file).decisions()} == {"sequential"}
+    judged = call("evaluate", file, "--policy", "uniform", "--json", "-")
+    assert judged.code == 0
+    refused = call("run", *words, "--explore", 0.5, "--save", tmp_path / "kept")
+    assert refused.code == 2
+    assert "--explore" in refused.err

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from neuclust.environments.catalogue import build_environment
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant, parse_contestants
+from neuclust.experiment.problem import Problem
+from neuclust.experiment.tasks import make_tasks
+from neuclust.policies.exploring import Exploring
 from neuclust.registry import split_name
 
 
@@ -55,3 +61,15 @@ def test_a_setting_may_address_a_class_from_outside() -> None:
     own, linucb = parse_contestants(["own.policies:Greedy:cold", "linucb"], settings=["own.policies:Greedy.rate=1"])
     assert own == Contestant("own.policies:Greedy", "cold", None, {"rate": "1"})
     assert linucb == Contestant("linucb")
+
+
+def test_contestants_that_explore_are_runs_of_their_own() -> None:
+    """Fails when exploration is left out of the policy, of its record or of the key of its run."""
+    plain, explores = Contestant("linucb"), Contestant("linucb", explore=0.25)
+    first, second = make_tasks(Problem("quadratic", rounds=2), [plain, explores], [0])
+    assert first.key != second.key
+    assert (plain.told, explores.told) == ({}, {"explore": "0.25"})
+    world: Any = build_environment("quadratic", horizon=2)
+    policy = explores.build(world, 0)
+    assert isinstance(policy, Exploring)
+    assert policy.exploration.share == 0.25

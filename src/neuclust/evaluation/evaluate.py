@@ -69,9 +69,9 @@ def evaluate(
 
 
 def _learning(log: Log, held: Survey) -> bool:
-    """Whether the policy that ran learned: as its runs say, or as versions of its model that differ."""
-    told = [bool(getattr(start, "learning", False)) for start in getattr(log, "runs", {}).values()]
-    return any(told) or len(held.versions) > 1
+    """Whether the policy that ran learned: as its runs say, else as versions of its model that differ."""
+    told = [bool(start.learning) for start in getattr(log, "runs", {}).values()]
+    return any(told) if told else len(held.versions) > 1
 
 
 def _planned(question: Question, held: Survey, learner: bool) -> tuple[Plan, tuple[str, ...]]:
