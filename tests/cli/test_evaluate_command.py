@@ -46,7 +46,11 @@ def test_json_keeps_the_contract_and_stands_alone_on_stdout(call: Command, log: 
     assert [each["policy"] for each in document["policies"]] == ["linucb", "uniform"]
     assert all(each.keys() >= KEYS for each in document["policies"])
     assert document["logged"]["decisions"] == 600
+    logged = document["logged"]
+    assert (logged["fitted"], logged["evaluated"], logged["held_back"]) == (300, 210, 90)
     assert document["winner"]["rows"] == 90
+    first = document["policies"][0]
+    assert first["difference"] == pytest.approx(first["estimate"] - logged["value"])
 
 
 def test_tables_pictures_and_the_best_policy_are_written(call: Command, log: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Policies judged from a log: fitted on its first part, weighed on the rest, the best once more on rows held back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from neuclust.configuration import checked
@@ -51,6 +51,8 @@ def evaluate(
     learner = _learning(log, held)
     plan, names = _planned(question, held, learner)
     table = score(log, candidates, plan, watch)
+    if not table.filled:
+        raise DataError(f"log: expected rows with observed rewards to judge by, got {table.dropped:,} without")
     _check_support(table, plan)
     plan.value.check(table.rewards, table.slate_rewards)
     values = plan.value.of(table.rewards, table.slate_rewards)
@@ -64,7 +66,10 @@ def evaluate(
     if len(values[kept]):
         title = best(judged).policy
         (winner,) = judge.all({title: every[title].part(kept)}, values[kept], estimator, reason)
-    logged = _logged(log, held, plan, judge, values, table, learner)
+    logged = replace(
+        _logged(log, held, judge, values[chosen], learner), fitted=plan.fitted, held_back=len(values[kept]),
+        dropped=table.dropped + int(getattr(log, "skipped", 0)),
+    )  # fmt: skip
     return Evaluation(logged, tuple(judged), winner, question.level, _notes(held, table))
 
 
@@ -132,12 +137,13 @@ def choose_estimator(names: Sequence[str], evidence: Mapping[str, Evidence]) -> 
     return name, f"no estimator has {ENOUGH:g} effective rows; this one has most ({found[name]:.1f})"
 
 
-def _logged(log: Log, held: Survey, plan: Plan, judge: Judge, values: Floats, table: Table, learner: bool) -> Logged:
+def _logged(log: Log, held: Survey, judge: Judge, values: Floats, learner: bool) -> Logged:
+    """What ran, on the rows that candidates are compared on."""
     ends, kind = judge.mean(values)
     return Logged(
-        path=str(getattr(log, "path", "")), decisions=held.decisions, fitted=plan.fitted, evaluated=len(values),
-        value=float(values.mean()), interval=ends, interval_kind=kind, reward=plan.value.name, runs=tuple(held.runs),
-        designs=dict(held.designs), learning=learner, dropped=table.dropped + int(getattr(log, "skipped", 0)),
+        path=str(getattr(log, "path", "")), decisions=held.decisions, fitted=0, evaluated=len(values),
+        value=float(values.mean()), interval=ends, interval_kind=kind, reward=judge.scale.value.name,
+        runs=tuple(held.runs), designs=dict(held.designs), learning=learner,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """The log itself: what its policy earned per slate on the rows that are evaluated."""
+    """The log itself: what its policy earned per slate on the rows that candidates are compared on."""
 
     path: str
     decisions: int
@@ -27,6 +27,7 @@ class Logged:
     runs: tuple[str, ...]
     designs: Mapping[str, int]
     learning: bool  # whether the logging policy learned, so that rows are not independent
+    held_back: int = 0  # decisions that took no part in the choice
     dropped: int = 0  # rows left out because a reward was not observed, or as bad lines
 
 

@@ -100,7 +100,7 @@ def score(log: Log, candidates: Sequence[Candidate], plan: Plan, watch: Watch) -
             block = row * BLOCKS // max(plan.evaluated, 1) + 1
             means = None if model is None else model.means(block, decision.round.contexts.numpy())
             _score_row(table, decision, seen, means, plan)
-        if plan.replay and seen is not None:
+        if plan.replay:
             for each in table.scored:
                 learn(each.policy, decision)
     watch("scoring", plan.evaluated, plan.evaluated)
