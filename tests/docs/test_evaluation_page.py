@@ -41,4 +41,4 @@ def test_the_size_is_that_of_the_record() -> None:
     """Fails when the page and the measured record differ."""
     record = json.loads((DOCS / "records" / "evaluate_scale.json").read_text(encoding="utf-8"))
     page = PAGE.read_text(encoding="utf-8")
-    assert f"take {record['seconds']:.0f} s and {record['peak_gigabytes']:.1f} GB" in " ".join(page.split())
+    assert f"take {record['seconds']:.0f} s and {record['peak_gigabytes']:.2f} GB" in " ".join(page.split())
