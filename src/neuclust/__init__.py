@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from neuclust.environments.catalogue import build_environment as build_environment
     from neuclust.environments.catalogue import register_environment as register_environment
     from neuclust.environments.profiles import profile_environment as profile_environment
+    from neuclust.evaluation.sources import evaluate_log as evaluate_log
     from neuclust.experiment.engines.engine import play as play
     from neuclust.experiment.problem import Problem as Problem
     from neuclust.experiment.tasks import tasks as tasks
@@ -47,6 +48,7 @@ _HOMES = {
     "Vector": ("neuclust.recommender.tables.columns", "Vector"),
     "build_environment": ("neuclust.environments.catalogue", "build_environment"),
     "build_policy": ("neuclust.registry", "build_policy"),
+    "evaluate_log": ("neuclust.evaluation.sources", "evaluate_log"),
     "load": ("neuclust.registry", "load_policy"),
     "load_dataset": ("neuclust.data.dataset", "load_dataset"),
     "play": ("neuclust.experiment.engines.engine", "play"),
