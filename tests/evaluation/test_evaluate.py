@@ -12,9 +12,11 @@ from neuclust.errors import ConfigError, DataError
 from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.designs import slot_marginals
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
+from neuclust.evaluation.estimators.rows import Rows
 from neuclust.evaluation.evaluate import Question, evaluate
-from neuclust.evaluation.evidence import rows_of
+from neuclust.evaluation.evidence import Evidence, rows_of
 from neuclust.evaluation.intervals.asymptotic import asymptotic
+from neuclust.evaluation.judging import Judge, Scale, effective_rows, normal_rows
 from neuclust.evaluation.scoring import Plan, score
 from neuclust.evaluation.slate_values import parse_slate_value
 from neuclust.experiment.contestants import parse_contestants
@@ -141,7 +143,7 @@ def test_too_few_effective_rows_are_said_and_not_an_error() -> None:
 def test_learning_loggers_get_intervals_of_martingales() -> None:
     """Fails when rows of a policy that learned are treated as independent."""
     policy = Exploring(build_policy("linucb", dim=DIM, slate_size=SLATE), Exploration(0.8, 5, 0.5), 3)
-    found = evaluate(logged(policy, 800, learns=True), candidates("linucb"), Question(estimator="iips"))
+    found = evaluate(logged(policy, 800, learns=True), candidates("uniform"), Question(estimator="iips"))
     assert found.logged.learning
     assert found.policies[0].interval_kind == "martingale"
 
@@ -178,3 +180,21 @@ def test_wanted_intervals_are_made_and_hold_the_estimate(log: MemoryLog, kind: s
     assert each.interval[0] <= each.estimate <= each.interval[1]
     assert 0 <= each.interval[0] < each.interval[1] <= SLATE
     assert each.difference_interval[0] < each.difference < each.difference_interval[1]
+
+
+def test_few_large_weights_among_many_small_ones_are_no_normal_approximation() -> None:
+    """Fails when a target that mostly shows what ran, and else what was hardly ever tried, gets a narrow interval."""
+    rng, rows = np.random.default_rng(1), 4000
+    marginal = np.where(rng.random(rows) < 0.97, 0.97, 0.003)  # of what the target shows in the only slot
+    matched = (rng.random(rows) < marginal).astype(float)
+    data = Rows(
+        rewards=np.full((rows, 1), 0.5), slate_rewards=np.full(rows, 0.5),
+        logging_marginals=np.where(matched > 0, marginal, 1 - marginal)[:, None], target_marginals=matched[:, None],
+        logging=np.where(matched > 0, marginal, 1 - marginal)[:, None], target=matched[:, None],
+    )  # fmt: skip
+    evidence = Evidence(data, {"slots": np.column_stack([1 / marginal, 1 / marginal**2])})
+    assert effective_rows(evidence, "iips") > 100
+    assert normal_rows(evidence, "iips") < 20
+    judge = Judge(Scale(parse_slate_value("sum", 1), False))
+    (each,) = judge.all({"p": evidence}, data.slate_rewards if data.slate_rewards is not None else marginal, "iips", "")
+    assert each.interval_kind == "confidence-sequence"

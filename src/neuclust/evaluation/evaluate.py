@@ -9,7 +9,7 @@ from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.evaluation.candidates import Candidate
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.evidence import Evidence, evidence_of
-from neuclust.evaluation.judging import Judge, Scale, effective_rows
+from neuclust.evaluation.judging import Judge, Scale, effective_rows, normal_rows
 from neuclust.evaluation.results import ENOUGH, Evaluation, Logged, best
 from neuclust.evaluation.scoring import Floats, Log, Plan, Table, Watch, score
 from neuclust.evaluation.slate_values import SlateValue, parse_slate_value
@@ -128,7 +128,7 @@ def choose_estimator(names: Sequence[str], evidence: Mapping[str, Evidence]) -> 
     if len(names) == 1:
         return names[0], "as asked for"
     for name in names:
-        least = min(effective_rows(each, name) for each in evidence.values())
+        least = min(min(effective_rows(each, name), normal_rows(each, name)) for each in evidence.values())
         if least >= ENOUGH:
             return name, f"it assumes least of those with at least {ENOUGH:g} effective rows ({least:,.0f})"
     plain = [name for name in names if name in ("iips", "ips")] or [names[-1]]

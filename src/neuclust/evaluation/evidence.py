@@ -1,4 +1,4 @@
-"""What a scored log holds of one candidate: its rows as estimators read them, and E[w²] of each."""
+"""What a scored log holds of one candidate: its rows as estimators read them, and E[w²] and E[w³] of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -9,21 +9,21 @@ from neuclust.evaluation.scoring import Floats, Plan, Scored, Table
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The rows of a candidate, and E[w²] of each (n,) by family of weights."""
+    """The rows of a candidate, and E[w²] and E[w³] of each (n, 2) by family of weights."""
 
     rows: Rows
-    second_moments: Mapping[str, Floats]
+    moments: Mapping[str, Floats]
 
     def part(self, chosen: slice) -> "Evidence":
         """Some of the rows."""
         arrays = {each.name: getattr(self.rows, each.name) for each in fields(self.rows)}
         some = {name: None if array is None else array[chosen] for name, array in arrays.items()}
-        return Evidence(Rows(**some), {family: each[chosen] for family, each in self.second_moments.items()})
+        return Evidence(Rows(**some), {family: each[chosen] for family, each in self.moments.items()})
 
 
 def evidence_of(table: Table, each: Scored, values: Floats, plan: Plan) -> Evidence:
     """What the table holds of a candidate."""
-    return Evidence(rows_of(table, each, values, plan), each.second_moments)
+    return Evidence(rows_of(table, each, values, plan), each.moments)
 
 
 def rows_of(table: Table, each: Scored, values: Floats, plan: Plan) -> Rows:

@@ -36,6 +36,7 @@ PLAIN = {
 FAMILY = dict.fromkeys(("ips", "snips", "dr", "sndr", "switch"), "slate")
 FAMILY |= dict.fromkeys(("rips", "srips", "cascade-dr"), "prefix") | dict.fromkeys(("iips", "siips"), "slots")
 FINITE = ("confidence-sequence", "empirical-bernstein")
+SKEWED = "confidence-sequence: few rows with large weights decide, so that a normal approximation does not hold"
 WEIGHTLESS = "its interval leaves out the error of its reward model"
 
 
@@ -111,6 +112,8 @@ class Judge:
         plain, bounded = PLAIN.get(estimator, estimator), self.scale.bounds(estimator) is not None
         ess, varies = effective_rows(evidence, estimator), bool(np.ptp(given.values) > 0)
         kind, why = choose_interval(self.scale.learning, bounded, ess, len(given.values), self.wanted, varies)
+        if self.wanted is None and kind not in FINITE and normal_rows(evidence, estimator) < ENOUGH:
+            kind, why = "confidence-sequence", SKEWED
         if kind not in FINITE:
             ratio = ESTIMATORS["ips"].estimate(rows) if estimator == "snips" else given
             return _Weighed(given, given, kind, estimator, why, ratio)
@@ -159,8 +162,28 @@ def effective_rows(evidence: Evidence, estimator: str) -> float:
     """The smaller of (Σw)²/Σw² and n²/ΣE[w²], the second where target and designs tell it: a log that happens to lack
     the large weights looks better than it is."""
     found = diagnostics(ESTIMATORS[estimator].estimate(evidence.rows).weights).ess
-    moments = evidence.second_moments.get(FAMILY.get(estimator, ""), np.full(1, np.nan))
-    return found if np.isnan(moments).any() else min(found, float(expected_sample_size(moments)))
+    moments = expected_moments(evidence, estimator)
+    return found if moments is None else min(found, float(expected_sample_size(moments[:, 0])))
+
+
+def normal_rows(evidence: Evidence, estimator: str) -> float:
+    """n·E[w²]³/E[w³]², of the log and, where designs tell it, expected: 1/γ² times n for the skewness γ of the weights.
+
+    For weights that are 0 or W it is the effective sample size. It is far smaller where most weights are near 1 and few
+    are very large, as those of a target that mostly shows what ran: then few rows decide the rest.
+    """
+    weights = np.abs(ESTIMATORS[estimator].estimate(evidence.rows).weights)
+    found = [np.array([(weights**2).mean(), (weights**3).mean()])]
+    moments = expected_moments(evidence, estimator)
+    if moments is not None:
+        found.append(moments.mean(0))
+    return min(len(weights) * second**3 / third**2 if third > 0 else 0.0 for second, third in found)
+
+
+def expected_moments(evidence: Evidence, estimator: str) -> Floats | None:
+    """E[w²] and E[w³] of every row (n, 2), None where some row has no closed form."""
+    moments = evidence.moments.get(FAMILY.get(estimator, ""))
+    return None if moments is None or bool(np.isnan(moments).any()) else moments
 
 
 MEANS: Mapping[str, Callable[..., Interval]] = {

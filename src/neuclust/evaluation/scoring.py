@@ -14,7 +14,7 @@ from neuclust.evaluation.designs import next_chances, slot_chances, slot_margina
 from neuclust.evaluation.pseudo_inverse import pseudo_inverse_weight
 from neuclust.evaluation.reward_model import RewardModel
 from neuclust.evaluation.slate_values import SlateValue
-from neuclust.evaluation.weight_bounds import largest_weight, slate_moments, slot_moment, supported, widen
+from neuclust.evaluation.weight_bounds import largest_weight, slate_moments, slot_moments, supported, widen
 from neuclust.logs.decisions import LoggedDecision
 from neuclust.randomness import stream
 
@@ -63,7 +63,7 @@ class Scored:
     pi_weights: Floats
     v_hat: Floats
     model_target: Floats
-    second_moments: dict[str, Floats]  # E[w²] of every row by family of weights, NaN where it has no closed form
+    moments: dict[str, Floats]  # E[w²] and E[w³] of every row (m, 2) by family of weights, NaN without a closed form
     unsupported: int = 0
 
 
@@ -126,7 +126,7 @@ def _empty(candidates: Sequence[Candidate], plan: Plan) -> Table:
             zeros(m),
             zeros(m, k),
             zeros(m),
-            {family: np.full(m, np.nan) for family in FAMILIES},
+            {family: np.full((m, 2), np.nan) for family in FAMILIES},
         )
         for each in candidates
     ]
@@ -200,9 +200,8 @@ def _score_row(
         if "marginals" in plan.needs:
             own = slot_marginals(target, decision.round)
             each.target_marginals[row, :k] = own[slots, decision.slate]
-            each.second_moments["slots"][row] = slot_moment(own[:k], marginals[:k])
-        moments = each.second_moments
-        moments["slate"][row], moments["prefix"][row] = slate_moments(target, decision)
+            each.moments["slots"][row] = slot_moments(own[:k], marginals[:k])
+        each.moments["slate"][row], each.moments["prefix"][row] = slate_moments(target, decision)
         if "pi" in plan.needs:
             each.pi_weights[row] = pseudo_inverse_weight(
                 decision.design, target, decision.round, decision.slate.tolist()
@@ -268,5 +267,5 @@ def _cut(table: Table) -> Table:
     for each in table.scored:
         for name in ("target", "target_marginals", "pi_weights", "v_hat", "model_target"):
             setattr(each, name, getattr(each, name)[:m])
-        each.second_moments = {family: moments[:m] for family, moments in each.second_moments.items()}
+        each.moments = {family: moments[:m] for family, moments in each.moments.items()}
     return table

@@ -1,4 +1,4 @@
-"""What weights may be before a slate is drawn: whether it is supported, the largest weight, and E[w²]."""
+"""What weights may be before a slate is drawn: whether it is supported, the largest weight, E[w²] and E[w³]."""
 
 import math
 from collections import Counter
@@ -45,25 +45,32 @@ def widen(largest: dict[str, float | None], estimator: str, weight: float | None
     largest[estimator] = None if known is None or weight is None else max(known, weight)
 
 
-def slot_moment(target: Floats, logging: Floats) -> float:
-    """Mean over slots of E[ρ_j²] = Σ_a π_j(a)²/μ_j(a), from marginals (k, n): what slot weights vary by."""
-    if bool((target > 0)[logging == 0].any()):
-        return math.nan
-    return float(np.divide(target**2, logging, out=np.zeros_like(target), where=target > 0).sum(1).mean())
+Moments = tuple[float, float]  # E[w²] and E[w³]
+UNKNOWN: Moments = (math.nan, math.nan)
 
 
-def slate_moments(target: Target, decision: LoggedDecision) -> tuple[float, float]:
-    """E[w²] of slate and of prefix weights, Σ_T π(T)²/μ(T) over the slates T of a target that has few certain ones; NaN
-    for others."""
+def slot_moments(target: Floats, logging: Floats) -> Moments:
+    """Means over slots of E[ρ_j²] = Σ_a π_j(a)²/μ_j(a) and E[ρ_j³] = Σ_a π_j(a)³/μ_j(a)², from marginals (k, n)."""
+    shown = target > 0
+    if bool(shown[logging == 0].any()):
+        return UNKNOWN
+    ratios = np.divide(target, logging, out=np.zeros_like(target), where=shown)
+    return float((target * ratios).sum(1).mean()), float((target * ratios**2).sum(1).mean())
+
+
+def slate_moments(target: Target, decision: LoggedDecision) -> tuple[Moments, Moments]:
+    """E[w²] and E[w³] of slate and of prefix weights, Σ_T π(T)²/μ(T) and Σ_T π(T)³/μ(T)² over the slates T of a target
+    that has few certain ones; NaN for others."""
     shares = Counter(part.base for part in parts(target))
     if decision.design.kind == "unknown" or any(part.kind != "deterministic" for part in parts(target)):
-        return math.nan, math.nan
-    slate = prefix = 0.0
+        return UNKNOWN, UNKNOWN
+    slate, prefix = np.zeros(2), np.zeros(2)
     for base, count in shares.items():
         chances = np.cumprod(slot_chances(decision.design, decision.round, base))
         if not chances.all():
-            return math.nan, math.nan
-        share = (count / len(parts(target))) ** 2
-        slate += share / float(chances[-1])
-        prefix += share * float((1 / chances).mean())
-    return slate, prefix
+            return UNKNOWN, UNKNOWN
+        share = count / len(parts(target))
+        powers = np.array([share**2 / chances, share**3 / chances**2])
+        slate += powers[:, -1]
+        prefix += powers.mean(1)
+    return (float(slate[0]), float(slate[1])), (float(prefix[0]), float(prefix[1]))
