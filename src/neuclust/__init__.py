@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from neuclust.environments.catalogue import build_environment as build_environment
     from neuclust.environments.catalogue import register_environment as register_environment
     from neuclust.environments.profiles import profile_environment as profile_environment
-    from neuclust.evaluation.sources import evaluate_log as evaluate_log
     from neuclust.experiment.engines.engine import play as play
     from neuclust.experiment.problem import Problem as Problem
     from neuclust.experiment.tasks import tasks as tasks
