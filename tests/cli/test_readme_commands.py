@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 SMALLER: dict[str, list[str]] = {
     "shop": ["--requests", "2", "-q"],
     "run": ["--rounds", "2", "--seeds", "1", "-q"],
+    "evaluate": ["-q"],
     "sweep": ["--engine", "inline", "-q"],
     "compare": [],
     "report": [],
