@@ -108,6 +108,12 @@ BENCHMARKS = {
         "million_arms",
         quick="--arms 100000 --rounds 20",
     ),
+    "evaluate-scale": Benchmark(
+        "how long a log with a target's chances as columns takes to judge, and how much memory",
+        "evaluate_scale",
+        quick="--rows 20000",
+        full="--rows 10000000 --json docs/records/evaluate_scale.json",
+    ),
     "estimator-bias": Benchmark(
         "the exact bias of every off-policy estimator where its assumption holds and where it does not",
         "estimator_bias",

@@ -114,17 +114,16 @@ def play(match: tuple[str, int, float, int]) -> dict[str, Any]:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Per share: rank correlation, regret of the choice, intervals that hold the truth."""
-    yield "| explored | logs | rank correlation | best chosen | regret of the choice | of the spread | intervals hold |"
-    yield "|---|---|---|---|---|---|---|"
+    """Per share and per log: rank correlation and regret of the choice."""
+    yield "| explored | logs | rank correlation | best chosen | regret of the choice | of the spread |"
+    yield "|---|---|---|---|---|---|"
     for share in sorted({row["share"] for row in rows}):
         some = [row for row in rows if row["share"] == share]
-        held = [row["intervals"][n][0] <= v <= row["intervals"][n][1] for row in some for n, v in row["truth"].items()]
         regrets = [row["regret"] for row in some]
         yield (
             f"| {share:.0%} | {len(some)} | {_mean([row['correlation'] for row in some])} | "
             f"{sum(row['regret'] == 0 for row in some)} | {_mean(regrets)} | "
-            f"{_mean([row['regret'] / row['spread'] for row in some])} | {sum(held)} of {len(held)} |"
+            f"{_mean([row['regret'] / row['spread'] for row in some])} |"
         )
     yield ""
     yield "| problem | explored | best by playing | chosen | regret | rank correlation | estimator | least ESS |"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.log_choice import table
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -42,3 +43,10 @@ def test_the_size_is_that_of_the_record() -> None:
     record = json.loads((DOCS / "records" / "evaluate_scale.json").read_text(encoding="utf-8"))
     page = PAGE.read_text(encoding="utf-8")
     assert f"take {record['seconds']:.0f} s and {record['peak_gigabytes']:.2f} GB" in " ".join(page.split())
+
+
+def test_the_table_of_choices_is_that_of_the_record() -> None:
+    """Fails when the page and the runs behind it differ."""
+    lines = (DOCS / "records" / "log_choice.jsonl").read_text(encoding="utf-8").splitlines()
+    made = "\n".join(table([json.loads(line) for line in lines])).split("\n\n")[0]
+    assert made in PAGE.read_text(encoding="utf-8")
