@@ -9,8 +9,9 @@ from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.evaluation.candidates import Candidate
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.evidence import Evidence, evidence_of
+from neuclust.evaluation.intervals.choice import ENOUGH
 from neuclust.evaluation.judging import Judge, Scale, effective_rows, normal_rows
-from neuclust.evaluation.results import ENOUGH, Evaluation, Logged, best
+from neuclust.evaluation.results import Evaluation, Logged, best
 from neuclust.evaluation.scoring import Floats, Log, Plan, Table, Watch, score
 from neuclust.evaluation.slate_values import SlateValue, parse_slate_value
 from neuclust.evaluation.survey import Survey, survey

@@ -12,14 +12,14 @@ from neuclust.evaluation.estimators.rows import Contributions
 from neuclust.evaluation.evidence import Evidence
 from neuclust.evaluation.intervals.asymptotic import asymptotic
 from neuclust.evaluation.intervals.bootstrap import bootstrap
-from neuclust.evaluation.intervals.choice import choose_interval
+from neuclust.evaluation.intervals.choice import ENOUGH, LEAST, choose_interval
 from neuclust.evaluation.intervals.finite_sample import empirical_bernstein
 from neuclust.evaluation.intervals.interval import Interval, expected_sample_size
 from neuclust.evaluation.intervals.many import bonferroni_level, difference_sequence, joint_level
 from neuclust.evaluation.intervals.martingale import martingale
 from neuclust.evaluation.intervals.self_normalised import self_normalised
 from neuclust.evaluation.intervals.sequence import confidence_sequence
-from neuclust.evaluation.results import ENOUGH, FEW, Ends, Judgement, verdict
+from neuclust.evaluation.results import Ends, Judgement, verdict
 from neuclust.evaluation.slate_values import SlateValue
 
 Floats = NDArray[np.float64]
@@ -155,7 +155,7 @@ class Judge:
 def _warnings(estimator: str, ess: float) -> tuple[str, ...]:
     if estimator == "dm":
         return (WEIGHTLESS,)
-    return () if ess >= ENOUGH else (f"{ess:.1f} effective rows are {'too few to tell' if ess < FEW else 'few'}",)
+    return () if ess >= ENOUGH else (f"{ess:.1f} effective rows are {'too few to tell' if ess < LEAST else 'few'}",)
 
 
 def effective_rows(evidence: Evidence, estimator: str) -> float:

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from neuclust.evaluation.intervals.choice import CANNOT_TELL, LEAST
+
 SCHEMA = 1
-FEW = 10.0  # effective rows below which a log cannot tell
-ENOUGH = 100.0  # effective rows from which asymptotic intervals hold
-CANNOT_TELL = "this log cannot tell"
 Ends = tuple[float, float]
 
 
@@ -68,15 +67,6 @@ class Evaluation:
         made["winner"] = None if self.winner is None else asdict(self.winner)
         return {name: _plain(value) for name, value in made.items()}
 
-    @property
-    def sentence(self) -> str:
-        """What to do, in one sentence."""
-        best = max(self.policies, key=lambda each: each.estimate)
-        held = self.winner
-        if held is None:
-            return best.verdict
-        return f"{best.verdict}; on the {held.rows:,} rows held back: {held.verdict}"
-
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
@@ -88,7 +78,7 @@ def _plain(value: Any) -> Any:
 
 def verdict(policy: str, ess: float, difference: Ends, value: float) -> str:
     """A sentence from the interval of the difference to what ran, in per cent of what it earned if that is above 0."""
-    if ess < FEW:
+    if ess < LEAST:
         return f"{CANNOT_TELL} what {policy} would earn: only {ess:.1f} effective rows support it"
     low, high = difference
     if low == high == 0:
@@ -120,5 +110,5 @@ def _percent(share: float) -> str:
 
 def best(judgements: Sequence[Judgement]) -> Judgement:
     """The policy of the largest estimate among those that the log can tell anything about, else of the largest."""
-    told = [each for each in judgements if each.ess >= FEW]
+    told = [each for each in judgements if each.ess >= LEAST]
     return max(told or judgements, key=lambda each: each.estimate)

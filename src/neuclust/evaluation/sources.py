@@ -13,8 +13,9 @@ from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.columns import parquet_blocks, table_blocks
 from neuclust.evaluation.evaluate import Question, evaluate
 from neuclust.evaluation.intervals.asymptotic import Moments, asymptotic
+from neuclust.evaluation.intervals.choice import ENOUGH
 from neuclust.evaluation.intervals.many import bonferroni_level
-from neuclust.evaluation.results import ENOUGH, Ends, Evaluation, Judgement, Logged, verdict
+from neuclust.evaluation.results import Ends, Evaluation, Judgement, Logged, verdict
 from neuclust.evaluation.scoring import Log, Watch
 from neuclust.evaluation.slate_values import parse_slate_value
 from neuclust.evaluation.streaming import KNOWN, Blocks, Sums, Weighed, weigh
