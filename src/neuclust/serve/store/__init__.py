@@ -1,0 +1,1 @@
+"""Where the service keeps its log, models and keys: one contract, on SQLite and on PostgreSQL."""
