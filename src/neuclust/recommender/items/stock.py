@@ -42,14 +42,17 @@ class Stock:
             stock.add_users(users, None)
         return stock
 
-    def add_items(self, items: Any, schema: Schema | None) -> Changes:
-        """Add items, or replace those that are known; a row replaces all values of its item."""
+    def add_items(self, items: Any, schema: Schema | None, observe: bool = True) -> Changes:
+        """Add items, or replace those that are known; a row replaces all values of its item.
+
+        Without `observe` scales that still run stay as they are, and only these items are encoded.
+        """
         ids, table = _read(items, self.settings.item_id, "items")
         if schema is None:
             _check_declared(self.settings.features, table, "items")
             return self.catalogue.add(ids, table.columns, np.zeros((len(ids), 0)))
         encoded = schema.items.encode(table)  # refuses what cannot be encoded, before anything changes
-        settled = schema.items.settled
+        settled = schema.items.settled or not observe
         if not settled:
             for at in range(len(table)):
                 schema.items.observe(table.row(at))
@@ -76,6 +79,10 @@ class Stock:
         """Take items out; unknown ids are refused before anything changes."""
         return self.catalogue.remove(ids)
 
+    def remove_users(self, ids: Iterable[Id]) -> list[Id]:
+        """Take users out with all their values; unknown ids are refused before anything changes."""
+        return self.users.remove(ids)
+
     def item_table(self) -> Table:
         """The raw values of the items that are there."""
         codes = self.catalogue.all_codes()
@@ -92,7 +99,7 @@ class Stock:
     def note(self, table: str, names: Iterable[str]) -> None:
         """Remember columns that are not learned, since the schema was frozen without them."""
         known = self.unlearned[table]
-        known.update(name for name in names if len(known) < MOST_UNLEARNED)
+        known.update(sorted(names)[: MOST_UNLEARNED - len(known)])  # sorted: the same ones in every process
 
     def copy(self) -> "Stock":
         """An independent copy."""

@@ -4,7 +4,8 @@ The events, by the entry `event`:
 - `start`, the first of every run: `format`, `run`, its name, `item_id`, `user_id`, `slate_size`, `settings`; all items
   and users follow;
 - `items`, `users`: one that was added or changed, `id` and all raw `values`, also those that are not learned;
-- `removed`: `ids` of items;
+- `removed`: `ids` of items; `users-removed`: `ids` of users;
+- `forgotten`: `ids` of open decisions that are dropped, of which nothing is learned any more;
 - `decision`: `id`, `run`, `time`, the request as it came (`user`, `user_features`, `context`, `eligible` (null: all
   items that are there), `exclude`, `required`, `at_most`, `k`, `request_id`), the slate in order (`items`), per slot
   `propensities`, `explored`, `means` and `bonuses`, and `sizes`, |A(S)| before each slot; the `design` of the draw
@@ -121,6 +122,14 @@ class EventLog:
     def removed(self, ids: Iterable[Id]) -> None:
         """Items that were taken out."""
         self._write("removed", ids=list(ids))
+
+    def removed_users(self, ids: Iterable[Id]) -> None:
+        """Users that were taken out."""
+        self._write("users-removed", ids=list(ids))
+
+    def forgotten(self, ids: Iterable[str]) -> None:
+        """Open decisions that were dropped."""
+        self._write("forgotten", ids=list(ids))
 
     def decided(self, choice: Choice, request: Request) -> None:
         """A decision, with the request as it came."""
