@@ -49,7 +49,7 @@ class Stock:
         """
         ids, table = _read(items, self.settings.item_id, "items")
         if schema is None:
-            _check_declared(self.settings.features, table, "items")
+            check_declared(self.settings.features, table, "items")
             return self.catalogue.add(ids, table.columns, np.zeros((len(ids), 0)))
         encoded = schema.items.encode(table)  # refuses what cannot be encoded, before anything changes
         settled = schema.items.settled or not observe
@@ -69,7 +69,7 @@ class Stock:
             raise ConfigError("expected the name of the column with the users' ids, got none", field="user_id")
         ids, table = _read(users, self.settings.user_id, "users")
         if schema is None:
-            _check_declared(self.settings.features, table, "users")
+            check_declared(self.settings.features, table, "users")
         else:
             schema.user.encode(table)  # refuses what cannot be encoded
             self.note("users", table.columns.keys() - schema.user.reasons.keys())
@@ -117,7 +117,7 @@ def _read(source: Any, id_column: str, name: str) -> tuple[list[Id], Table]:
     return ids, Table(columns, len(table))
 
 
-def _check_declared(features: Features, table: Table, name: str) -> None:
+def check_declared(features: Features, table: Table, name: str) -> None:
     """Refuse values that are not of their column's declared kind, while there is no schema that would."""
     kinds = features.declared(name, table.columns)
     declared = {column: kind for column, kind in kinds.items() if not isinstance(kind, Transformer)}

@@ -157,12 +157,14 @@ class EventLog:
     def learned(self, lesson: Lesson) -> None:
         """What was learned of a decision, on the policy's scale; null is unseen."""
         if self._file is not None:
-            self._append([_learned(lesson)])
+            self._append([learned_event(lesson)])
 
     def warmed(self, past: Iterable[tuple[Lesson, Mapping[str, Any]]]) -> None:
         """Decisions of another system that were learned, each with what is known of its request."""
         if self._file is not None:
-            self._append(each for lesson, said in past for each in (_warmed(lesson, said, self._run), _learned(lesson)))
+            self._append(
+                each for lesson, said in past for each in (warmed_event(lesson, said, self._run), learned_event(lesson))
+            )
 
     def refitted(self, version: int, settings: Settings) -> None:
         """A new version of the schema."""
@@ -222,14 +224,16 @@ def _asked(request: Request) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _learned(lesson: Lesson) -> dict[str, Any]:
+def learned_event(lesson: Lesson) -> dict[str, Any]:
+    """A lesson as the log has it; null is unseen."""
     return {
         "event": "learned", "decision": lesson.decision.id, "rewards": _numbers(lesson.rewards.tolist()),
         "slate": _finite(lesson.slate_reward), "revised": lesson.before is not None,
     }  # fmt: skip
 
 
-def _warmed(lesson: Lesson, said: Mapping[str, Any], run: str) -> dict[str, Any]:
+def warmed_event(lesson: Lesson, said: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """A decision of another system that was learned."""
     decision, shown = lesson.decision, lesson.decision.payload
     context = _values(said.get("context", {}))
     return {
