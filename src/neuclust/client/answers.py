@@ -83,22 +83,23 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A published model: lessons learned, and the last event of the log that it knows."""
+    """A published model: the events and lessons it knows; only one whose model is kept can be promoted."""
 
     version: int
-    seq: int
+    events: int
     lessons: int
-    promoted: bool = False
+    created: datetime
+    available: bool  # whether the model is kept
+    served: bool
     state: bool = False
-    model: bool = True
 
-
-def read_version(told: Json) -> Version:
-    """A version as the service lists it."""
-    try:
-        return Version(**_known(Version, told))
-    except TypeError as error:
-        raise ServiceError(f"expected a version, got {told!r:.200} ({error!s:.100})") from None
+    @classmethod
+    def from_json(cls, told: Json) -> Self:
+        """A version as the service lists it."""
+        try:
+            return cls(**{**_known(cls, told), "created": datetime.fromisoformat(told["created"])})
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServiceError(f"expected a version, got {told!r:.200} ({error!s:.100})") from None
 
 
 def _known(record: Any, told: Json) -> dict[str, Any]:

@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from neuclust.client.answers import Accepted, Recommendation, Version, read_version
+from neuclust.client.answers import Accepted, Recommendation, Version
 from neuclust.client.arguments import Asked, Came, Id, Told, Values
 from neuclust.client.bodies import as_body, as_object, feedback_body, refusal, request_body, segment
 from neuclust.client.problems import ServiceError
 from neuclust.client.tables import RemoteTables
+
+TOGETHER = 500  # entries of one batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,7 @@ class RemoteRecommender(RemoteTables):
 
     def versions(self) -> list[Version]:
         """The published models, newest first."""
-        return [read_version(each) for each in self._get("versions")["versions"]]
+        return [Version.from_json(each) for each in self._get("versions")["versions"]]
 
     def promote(self, version: int) -> None:
         """Serve this version from now on; learning goes on."""
@@ -89,8 +91,9 @@ class RemoteRecommender(RemoteTables):
         self.transport.call("DELETE", self.path)
 
     def _batch(self, route: str, key: str, bodies: Sequence[Values]) -> list[dict[str, Any]]:
-        if not bodies:
-            return []
-        body = as_object(self.transport.call("POST", f"{self.path}/{route}:batch", as_body({key: bodies})).body)
-        results: list[dict[str, Any]] = body["results"]
+        results: list[dict[str, Any]] = []
+        for start in range(0, len(bodies), TOGETHER):
+            part = {key: bodies[start : start + TOGETHER]}
+            told = as_object(self.transport.call("POST", f"{self.path}/{route}:batch", as_body(part)).body)
+            results += told["results"]
         return results
