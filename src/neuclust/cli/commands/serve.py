@@ -46,6 +46,6 @@ def serve(options: ServeCommand) -> None:
     run(
         ServeOptions(
             db=address_of(options.db), host=options.host, port=options.port, role=options.role.value,
-            rate=options.rate or None, log_level=options.log_level.value,
+            rate=options.rate, log_level=options.log_level.value,
         )
     )  # fmt: skip
