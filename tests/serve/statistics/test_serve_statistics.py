@@ -138,7 +138,7 @@ def test_too_many_open_decisions_do_not_favour_those_that_are_clicked() -> None:
         late = number - waiting * rate
         told += [lesson(late, [0.0, 0.0])] if late > 0 and late % 4 else []
         statistics.apply(event(FEEDBACK, time), {"status": "learned", "lessons": told})
-    clicks = statistics.buckets.total(settled=True).arms["live"].clicks
+    clicks = statistics.buckets.total(statistics.buckets.settled_until()).arms["live"].clicks
     everything = statistics.buckets.total().arms["live"].clicks
     assert clicks.count > 1500
     assert clicks.mean == pytest.approx(0.25, abs=0.03)

@@ -54,12 +54,6 @@ class Bucket:
     def arm(self, name: str) -> ArmSums:
         return self.arms.setdefault(name, ArmSums())
 
-    @property
-    def settled(self) -> bool:
-        """Whether nearly all rewards are there; before, those that nobody clicks are missing most."""
-        pending = sum(each.pending for each in self.arms.values())
-        return pending <= MOST_PENDING * (pending + sum(each.clicks.count for each in self.arms.values()))
-
     def merge(self, other: Self) -> None:
         for name, sums in other.arms.items():
             self.arm(name).merge(sums)
@@ -108,12 +102,26 @@ class Buckets:
                 merged[index // 2] = self.found[index]
         self.found = merged
 
-    def total(self, settled: bool = False) -> Bucket:
-        """All of them together, or those that are settled."""
+    def total(self, until: int | None = None) -> Bucket:
+        """All of them together, or those up to an index."""
         found = Bucket()
         for index in sorted(self.found):
-            if self.found[index].settled or not settled:
+            if until is None or index <= until:
                 found.merge(self.found[index])
+        return found
+
+    def settled_until(self) -> int | None:
+        """The last index up to which nearly all rewards are there; None: they are not even at the beginning.
+
+        Of later decisions those that nobody clicks are missing most, since they wait for the end of their window.
+        """
+        pending, answered, found = 0, 0, None
+        for index in sorted(self.found):
+            arms = self.found[index].arms.values()
+            pending += sum(arm.pending for arm in arms)
+            answered += sum(arm.clicks.count for arm in arms)
+            if pending <= MOST_PENDING * (pending + answered):
+                found = index
         return found
 
     def to_json(self) -> dict[str, Any]:
