@@ -1,0 +1,51 @@
+"""`neuclust serve`: recommenders behind HTTP, with a log that loses nothing and a page to watch them."""
+
+import enum
+from dataclasses import dataclass
+
+from neuclust.cli.command import limit_threads, option
+from neuclust.cli.service_database import address_of, db_option, installed
+
+
+class Role(enum.StrEnum):
+    """What this process does."""
+
+    ALL = "all"
+    API = "api"
+    LEARNER = "learner"
+
+
+class LogLevel(enum.StrEnum):
+    """What is logged on stderr."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeCommand:
+    db: str | None = db_option(heading="The service")
+    host: str = option("127.0.0.1", "Where to listen; other than loopback only with API keys.", "HOST")
+    port: int = option(8000, "Where to listen; 0: any free one, which is printed.", "PORT", min=0)
+    role: Role = option(Role.ALL, "all: API and learner; api or learner alone: several processes on PostgreSQL.")
+    rate: float = option(0.0, "Requests per second and key before 429; 0: no limit.", "N", min=0)
+    log_level: LogLevel = option(LogLevel.INFO, "What is logged on stderr.")
+
+
+def serve(options: ServeCommand) -> None:
+    """Serve recommenders over HTTP: they learn from feedback, survive crashes and can be watched at /.
+
+    One process and one file by default; several API processes and one learner on PostgreSQL.
+    """
+    limit_threads()
+    with installed():
+        from neuclust.serve.api.running import ServeOptions
+        from neuclust.serve.api.running import serve as run
+    run(
+        ServeOptions(
+            db=address_of(options.db), host=options.host, port=options.port, role=options.role.value,
+            rate=options.rate, log_level=options.log_level.value,
+        )
+    )  # fmt: skip
