@@ -28,9 +28,7 @@ BUSY = Scripted(503, {"title": "busy", "status": 503})
 
 def test_importing_the_client_loads_nothing_heavy() -> None:
     """Fails when `import neuclust.client` loads torch, numpy or polars."""
-    program = (
-        "import sys, neuclust.client; print([m for m in ('torch', 'numpy', 'polars') if m in sys.modules])"
-    )
+    program = "import sys, neuclust.client; print([m for m in ('torch', 'numpy', 'polars') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 
