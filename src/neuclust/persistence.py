@@ -60,7 +60,7 @@ def policy_manifest(policy: Saveable) -> dict[str, Any]:
 def write_state(directory: Path, manifest: Mapping[str, Any], state: Mapping[str, Tensor]) -> None:
     """Write a manifest and tensors into a new folder or over an earlier save, whole or not at all."""
     directory = Path(directory)
-    tensors = _packed(state)
+    tensors = tensor_bytes(state)
     text = _sealed(manifest, tensors)
     try:
         _check_target(directory)
@@ -84,7 +84,8 @@ def foreign_files(directory: Path) -> list[str]:
     return sorted(name for name in os.listdir(directory) if name not in own)
 
 
-def _packed(state: Mapping[str, Tensor]) -> bytes:
+def tensor_bytes(state: Mapping[str, Tensor]) -> bytes:
+    """Tensors as the bytes of a safetensors file; the same tensors give the same bytes."""
     from safetensors.torch import save
 
     # clones, because one tensor may stand under two names (weights that are still the initial ones)
@@ -95,7 +96,7 @@ def _sealed(manifest: Mapping[str, Any], tensors: bytes) -> bytes:
     """The manifest's text with the checksums of the tensors and of itself."""
     content = {**manifest, "format": FORMAT, CHECKSUM: {"tensors": _digest(tensors)}}
     content[CHECKSUM]["manifest"] = _digest(_canonical(content))
-    text = (json.dumps({"format": FORMAT, **content}, indent=2, default=_plain_number) + "\n").encode()
+    text = (json.dumps({"format": FORMAT, **content}, indent=2, default=plain_number) + "\n").encode()
     if len(text) > MOST_MANIFEST:  # nobody could read it back
         raise SaveError(
             f"saving: expected settings of at most {MOST_MANIFEST:,} bytes, got {len(text):,}; shorten them"
@@ -107,10 +108,10 @@ def _canonical(manifest: Mapping[str, Any]) -> bytes:
     """The same bytes for the same content, whatever the order and the spaces; without the manifest's own checksum."""
     checksum = {name: value for name, value in manifest[CHECKSUM].items() if name != "manifest"}
     content = {**manifest, CHECKSUM: checksum}
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), default=_plain_number).encode()
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), default=plain_number).encode()
 
 
-def _plain_number(value: object) -> int | float:
+def plain_number(value: object) -> int | float:
     """Numbers of other libraries as Python's: a seed drawn by NumPy, a setting from an array."""
     if isinstance(value, Integral):
         return int(value)

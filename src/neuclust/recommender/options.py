@@ -82,10 +82,11 @@ def _policy(options: Mapping[str, Any]) -> PolicyChoice:
     if isinstance(seed, bool) or not isinstance(seed, int) or not -(2**63) <= seed < 2**63:
         raise ConfigError(f"expected a whole number below 2**63, got {brief(seed)}", field="seed")
     settings = settings_of(options.get("settings"))
-    return PolicyChoice(options.get("policy", "auto"), settings, seed, _exploration(options.get("exploration")))
+    return PolicyChoice(options.get("policy", "auto"), settings, seed, exploration_of(options.get("exploration")))
 
 
-def _exploration(given: Any) -> Exploration | None:
+def exploration_of(given: Any) -> Exploration | None:
+    """Exploration as given, by its share, or none."""
     if given is None or isinstance(given, Exploration):
         return given
     if isinstance(given, int | float) and not isinstance(given, bool):

@@ -7,12 +7,14 @@ from typing import Any, Unpack
 
 from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
+from neuclust.recommender.changing import change_settings, forget_decisions, remove_users
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.explaining.explain import explain as explain_choice
 from neuclust.recommender.feedback.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.feedback.messages import Details, Unanswered
+from neuclust.recommender.freezing import freeze
 from neuclust.recommender.items.rows import Changes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
@@ -22,10 +24,9 @@ from neuclust.recommender.log.warm_start import fit_recommender_log
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
 from neuclust.recommender.reader import accept_choice, make_reader
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
-from neuclust.recommender.saving.loading import load_recommender
-from neuclust.recommender.saving.saving import fitted_transformers, save_recommender
-from neuclust.recommender.schema import Matrix, Schema, check_names, sampled
-from neuclust.recommender.tables.tables import Table
+from neuclust.recommender.saving.loading import load_recommender, recommender_from_bytes
+from neuclust.recommender.saving.saving import fitted_transformers, recommender_to_bytes, save_recommender
+from neuclust.recommender.schema import Schema, check_names
 from neuclust.recommender.tables.values import Id, Value
 from neuclust.recommender.warming import warm_up as warm_up_recommender
 
@@ -57,6 +58,8 @@ class Recommender:
 
     save = save_recommender
     load = classmethod(load_recommender)
+    to_bytes = recommender_to_bytes
+    from_bytes = classmethod(recommender_from_bytes)
     reader = make_reader
     accept = accept_choice
     transformers = property(fitted_transformers)
@@ -162,6 +165,7 @@ class Recommender:
             self.log.learned(lesson)
 
     explain, warm_up = explain_choice, warm_up_recommender
+    forget, remove_users, change = forget_decisions, remove_users, change_settings
 
     # --- items, users, schema -------------------------------------------------------------------------------------
 
@@ -203,12 +207,8 @@ class Recommender:
 
     def _frozen(self, row: Mapping[str, Value]) -> tuple[Schema, Learner, Stock]:
         """The schema fixed by the tables and the columns of the first request, the policy for it, the stock encoded."""
-        schema = self._fitted(row)
-        stock = self.stock.copy()
-        stock.encode(schema)
-        users = _sampled_users(schema, self.stock.user_table(), row)
-        learner = Learner.fresh(self.settings.policy, schema, stock.catalogue, self.settings.slate_size, users)
-        return schema, learner, stock
+        found = freeze(self.settings, self.stock, row)
+        return found.schema, found.learner, found.stock
 
 
 def _first_values(requests: Sequence[Request]) -> dict[str, Value]:
@@ -217,13 +217,3 @@ def _first_values(requests: Sequence[Request]) -> dict[str, Value]:
     for request in requests:
         found |= {name: value for name, value in request.row.items() if found.get(name) is None}
     return found
-
-
-def _sampled_users(schema: Schema, users: Table, row: Mapping[str, Value]) -> Matrix:
-    """Encoded users with the context of a request, (m, d_u): what scales are settled by."""
-    asked, encoded = schema.user.encode_row(row)[0], schema.user.encode(sampled(users))
-    if not len(encoded):
-        return asked[None]
-    for name in schema.user.context & schema.user.slices.keys():
-        encoded[:, schema.user.slices[name]] = asked[schema.user.slices[name]]
-    return encoded

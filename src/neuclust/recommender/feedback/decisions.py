@@ -174,6 +174,8 @@ class Decisions:
         if unanswered is not None and not (isinstance(unanswered, str) and unanswered in get_args(Unanswered)):
             raise ConfigError(one_of(unanswered, get_args(Unanswered)), field="unanswered")
         lessons = self.due(now)
+        if older_than == math.inf:
+            return lessons
         old = [each for each in self._open if now - each.decision.time >= older_than]
         for record in sorted(old, key=lambda each: (each.decision.time, each.decision.number)):
             lessons += self._settle(record, unanswered or self.config.unanswered, math.inf)

@@ -130,7 +130,7 @@ class Catalogue:
 
 
 class Users:
-    """Users by id, encoded and raw; nobody is removed."""
+    """Users by id, encoded and raw. Of those that were removed nothing is kept."""
 
     def __init__(self, dim: int, rows: Rows | None = None) -> None:
         self.dim = dim  # d_u, columns of an encoded row
@@ -145,6 +145,18 @@ class Users:
         codes = self.rows.put(ids, columns, encoded).tolist()
         pairs = list(zip(ids, codes, strict=True))
         return Changes([each for each, code in pairs if code >= known], [each for each, code in pairs if code < known])
+
+    def remove(self, ids: Iterable[Id]) -> list[Id]:
+        """Take users out; ids that are not there are refused before anything changes. One pass over all users."""
+        wanted = _listed(ids, "remove_users")
+        codes = [self.rows.codes.get(each, UNKNOWN) for each in wanted]
+        if UNKNOWN in codes or len(set(codes)) < len(codes):
+            got = shown(wanted[codes.index(UNKNOWN)] if UNKNOWN in codes else wanted)
+            expected = "expected ids of users that are there, every one once"
+            raise DataError(f"remove_users: {expected}, got {got}; nobody was removed")
+        if codes:
+            self.rows = self.rows.without(np.array(codes, dtype=np.int64))
+        return wanted
 
     def row(self, user: Id) -> Matrix | None:
         """The encoded row (d_u,) of a user, a copy; None for one never seen."""

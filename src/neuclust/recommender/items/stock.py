@@ -42,14 +42,17 @@ class Stock:
             stock.add_users(users, None)
         return stock
 
-    def add_items(self, items: Any, schema: Schema | None) -> Changes:
-        """Add items, or replace those that are known; a row replaces all values of its item."""
+    def add_items(self, items: Any, schema: Schema | None, observe: bool = True) -> Changes:
+        """Add items, or replace those that are known; a row replaces all values of its item.
+
+        Without `observe` scales that still run stay as they are, and only these items are encoded.
+        """
         ids, table = _read(items, self.settings.item_id, "items")
         if schema is None:
-            _check_declared(self.settings.features, table, "items")
+            check_declared(self.settings.features, table, "items")
             return self.catalogue.add(ids, table.columns, np.zeros((len(ids), 0)))
         encoded = schema.items.encode(table)  # refuses what cannot be encoded, before anything changes
-        settled = schema.items.settled
+        settled = schema.items.settled or not observe
         if not settled:
             for at in range(len(table)):
                 schema.items.observe(table.row(at))
@@ -66,7 +69,7 @@ class Stock:
             raise ConfigError("expected the name of the column with the users' ids, got none", field="user_id")
         ids, table = _read(users, self.settings.user_id, "users")
         if schema is None:
-            _check_declared(self.settings.features, table, "users")
+            check_declared(self.settings.features, table, "users")
         else:
             schema.user.encode(table)  # refuses what cannot be encoded
             self.note("users", table.columns.keys() - schema.user.reasons.keys())
@@ -75,6 +78,10 @@ class Stock:
     def remove_items(self, ids: Iterable[Id]) -> list[Id]:
         """Take items out; unknown ids are refused before anything changes."""
         return self.catalogue.remove(ids)
+
+    def remove_users(self, ids: Iterable[Id]) -> list[Id]:
+        """Take users out with all their values; unknown ids are refused before anything changes."""
+        return self.users.remove(ids)
 
     def item_table(self) -> Table:
         """The raw values of the items that are there."""
@@ -92,7 +99,7 @@ class Stock:
     def note(self, table: str, names: Iterable[str]) -> None:
         """Remember columns that are not learned, since the schema was frozen without them."""
         known = self.unlearned[table]
-        known.update(name for name in names if len(known) < MOST_UNLEARNED)
+        known.update(sorted(names)[: MOST_UNLEARNED - len(known)])  # sorted: the same ones in every process
 
     def copy(self) -> "Stock":
         """An independent copy."""
@@ -110,7 +117,7 @@ def _read(source: Any, id_column: str, name: str) -> tuple[list[Id], Table]:
     return ids, Table(columns, len(table))
 
 
-def _check_declared(features: Features, table: Table, name: str) -> None:
+def check_declared(features: Features, table: Table, name: str) -> None:
     """Refuse values that are not of their column's declared kind, while there is no schema that would."""
     kinds = features.declared(name, table.columns)
     declared = {column: kind for column, kind in kinds.items() if not isinstance(kind, Transformer)}

@@ -4,7 +4,8 @@ The events, by the entry `event`:
 - `start`, the first of every run: `format`, `run`, its name, `item_id`, `user_id`, `slate_size`, `settings`; all items
   and users follow;
 - `items`, `users`: one that was added or changed, `id` and all raw `values`, also those that are not learned;
-- `removed`: `ids` of items;
+- `removed`: `ids` of items; `users-removed`: `ids` of users;
+- `forgotten`: `ids` of open decisions that are dropped, of which nothing is learned any more;
 - `decision`: `id`, `run`, `time`, the request as it came (`user`, `user_features`, `context`, `eligible` (null: all
   items that are there), `exclude`, `required`, `at_most`, `k`, `request_id`), the slate in order (`items`), per slot
   `propensities`, `explored`, `means` and `bonuses`, and `sizes`, |A(S)| before each slot; the `design` of the draw
@@ -122,6 +123,14 @@ class EventLog:
         """Items that were taken out."""
         self._write("removed", ids=list(ids))
 
+    def removed_users(self, ids: Iterable[Id]) -> None:
+        """Users that were taken out."""
+        self._write("users-removed", ids=list(ids))
+
+    def forgotten(self, ids: Iterable[str]) -> None:
+        """Open decisions that were dropped."""
+        self._write("forgotten", ids=list(ids))
+
     def decided(self, choice: Choice, request: Request) -> None:
         """A decision, with the request as it came."""
         if self._file is None:
@@ -148,12 +157,14 @@ class EventLog:
     def learned(self, lesson: Lesson) -> None:
         """What was learned of a decision, on the policy's scale; null is unseen."""
         if self._file is not None:
-            self._append([_learned(lesson)])
+            self._append([learned_event(lesson)])
 
     def warmed(self, past: Iterable[tuple[Lesson, Mapping[str, Any]]]) -> None:
         """Decisions of another system that were learned, each with what is known of its request."""
         if self._file is not None:
-            self._append(each for lesson, said in past for each in (_warmed(lesson, said, self._run), _learned(lesson)))
+            self._append(
+                each for lesson, said in past for each in (warmed_event(lesson, said, self._run), learned_event(lesson))
+            )
 
     def refitted(self, version: int, settings: Settings) -> None:
         """A new version of the schema."""
@@ -213,14 +224,16 @@ def _asked(request: Request) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _learned(lesson: Lesson) -> dict[str, Any]:
+def learned_event(lesson: Lesson) -> dict[str, Any]:
+    """A lesson as the log has it; null is unseen."""
     return {
         "event": "learned", "decision": lesson.decision.id, "rewards": _numbers(lesson.rewards.tolist()),
         "slate": _finite(lesson.slate_reward), "revised": lesson.before is not None,
     }  # fmt: skip
 
 
-def _warmed(lesson: Lesson, said: Mapping[str, Any], run: str) -> dict[str, Any]:
+def warmed_event(lesson: Lesson, said: Mapping[str, Any], run: str) -> dict[str, Any]:
+    """A decision of another system that was learned."""
     decision, shown = lesson.decision, lesson.decision.payload
     context = _values(said.get("context", {}))
     return {

@@ -176,7 +176,7 @@ class HistoryReading:
         self.removed: dict[Id, Row] = {}  # a reader may have shown an item that was taken out since
         self._handlers: dict[str, Callable[[dict[str, Any]], None]] = {
             "start": self.start, "items": self.stock, "users": self.stock, "removed": self.remove,
-            "decision": self.decide, "feedback": self.hear, "learned": self.learn,
+            "users-removed": self.remove_users, "decision": self.decide, "feedback": self.hear, "learned": self.learn,
         }  # fmt: skip
 
     def take(self, event: dict[str, Any]) -> None:
@@ -198,6 +198,10 @@ class HistoryReading:
     def remove(self, event: dict[str, Any]) -> None:
         for id in event["ids"]:
             self.removed[id] = self.tables["items"].pop(id)
+
+    def remove_users(self, event: dict[str, Any]) -> None:
+        for id in event["ids"]:
+            del self.tables["users"][id]
 
     def decide(self, event: dict[str, Any]) -> None:
         items, user, known = tuple(event["items"]), event["user"], self.tables["items"]

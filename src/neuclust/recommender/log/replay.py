@@ -48,6 +48,8 @@ class Replay:
             self._waiting[kind][plain_id(event["id"], "id")] = row
         elif kind == "removed":
             self.catalogue.remove(event["ids"])
+        elif kind == "users-removed":
+            self.users.remove(event["ids"])
         elif kind == "start":  # all items and users of the run follow
             self.catalogue.remove(self.catalogue.ids())
             self._users, self._waiting["users"] = Users(0), {}

@@ -26,6 +26,7 @@ from neuclust.recommender.items.stock import MOST_UNLEARNED, Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.events import EventLog
 from neuclust.recommender.options import Settings
+from neuclust.recommender.saving.packing import unpacked
 from neuclust.recommender.saving.payloads import payloads_of
 from neuclust.recommender.saving.saved_settings import settings_of_save
 from neuclust.recommender.saving.saving import OWN_CLOCK, SYSTEM_CLOCK, VERSION, save_folder
@@ -66,12 +67,28 @@ def load_recommender(
     given = _given(clock, reward, transformers, parts)
     folder = save_folder(directory)
     manifest, state = read_state(folder, "recommender")
-    with _one_sentence(folder):
-        loaded = _loaded(manifest, state, given)
-        shop = _assembled(cls, loaded, given)
+    shop = restored(cls, manifest, state, given, str(folder))
     shop.log = EventLog.opened(log)
     shop.log.started(shop)
     return shop
+
+
+def recommender_from_bytes(
+    cls: "type[Recommender]", /, saved: bytes, *, clock: Callable[[], float] | None = None,
+    reward: Callable[[list[float]], float] | str | None = None, transformers: Mapping[str, Any] | None = None,
+    **parts: Any,
+) -> "Recommender":  # fmt: skip
+    """A recommender as `to_bytes` wrote it; functions are given again as for `load`. It has no log."""
+    manifest, state = unpacked(saved, "recommender")
+    return restored(cls, manifest, state, _given(clock, reward, transformers, parts), "recommender")
+
+
+def restored(
+    cls: "type[Recommender]", manifest: Mapping[str, Any], state: Mapping[str, Tensor], given: Given, where: str
+) -> "Recommender":
+    """The recommender of a manifest and tensors; `where` begins the sentence of a refusal."""
+    with _one_sentence(where):
+        return _assembled(cls, _loaded(manifest, state, given), given)
 
 
 def _given(clock: Any, reward: Any, transformers: Any, parts: Mapping[str, Any]) -> Given:
@@ -84,15 +101,15 @@ def _given(clock: Any, reward: Any, transformers: Any, parts: Mapping[str, Any])
 
 
 @contextmanager
-def _one_sentence(folder: Path) -> Iterator[None]:
-    """Whatever a foreign or damaged save makes the code inside raise, as a `SaveError` that names the folder."""
+def _one_sentence(where: str) -> Iterator[None]:
+    """Whatever a foreign or damaged save makes the code inside raise, as a `SaveError` that names the place."""
     try:
         yield
     except NeuclustError as error:
-        raise SaveError(f"{folder}: {_line(error)}") from error
+        raise SaveError(f"{where}: {_line(error)}") from error
     except (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, RuntimeError, TypeError,
             ValueError) as error:  # fmt: skip
-        raise SaveError(f"{folder}: expected a complete save of a recommender, got {_line(error)}") from error
+        raise SaveError(f"{where}: expected a complete save of a recommender, got {_line(error)}") from error
 
 
 def _line(error: Exception) -> str:
@@ -117,18 +134,18 @@ class _Loaded:
 def _loaded(manifest: Mapping[str, Any], state: Mapping[str, Tensor], given: Given) -> _Loaded:
     """All parts, each checked, and whether they fit each other."""
     _check_manifest(manifest, state, given)
-    settings = settings_of_save(manifest["settings"], _content(state, "features"), given.reward, given.transformers)
+    settings = settings_of_save(manifest["settings"], content_of(state, "features"), given.reward, given.transformers)
     stock = _stock(settings, manifest, state)
     schema = None
     if manifest["schema"] is not None:
-        schema = Schema.from_state(_content(state, "schema"), _arrays(state, "schema"), given.transformers)
+        schema = Schema.from_state(content_of(state, "schema"), arrays_of(state, "schema"), given.transformers)
     learner = None
     if manifest["policy"] is not None:
         policy = restore_policy(manifest["policy"], under("policy", state), given.parts)
         learner = Learner(settings.policy, policy)
-    payloads = payloads_of(_arrays(state, "rows"))
-    decisions = Decisions.from_state(manifest["decisions"], _arrays(state, "decisions"), payloads, settings.reward)
-    answers = Answers.from_json(_content(state, "answers"), settings.feedback.remember)
+    payloads = payloads_of(arrays_of(state, "rows"))
+    decisions = Decisions.from_state(manifest["decisions"], arrays_of(state, "decisions"), payloads, settings.reward)
+    answers = Answers.from_json(content_of(state, "answers"), settings.feedback.remember)
     loaded = _Loaded(settings, stock, schema, learner, decisions, answers, whole_of(manifest["last"], "last decision"))
     _check_agreement(loaded, manifest)
     return loaded
@@ -165,9 +182,9 @@ def _check_manifest(manifest: Mapping[str, Any], state: Mapping[str, Tensor], gi
 
 
 def _stock(settings: Settings, manifest: Mapping[str, Any], state: Mapping[str, Tensor]) -> Stock:
-    catalogue = Catalogue.from_state(manifest["items"], _arrays(state, "items"))
-    users = Users.from_state(manifest["users"], _arrays(state, "users"))
-    saved = _content(state, "unlearned")
+    catalogue = Catalogue.from_state(manifest["items"], arrays_of(state, "items"))
+    users = Users.from_state(manifest["users"], arrays_of(state, "users"))
+    saved = content_of(state, "unlearned")
     if not isinstance(saved, dict) or set(saved) != set(TABLES):
         raise StateError(f"expected columns that are not learned by table, got {saved!r:.100}; is the save damaged?")
     for names in saved.values():
@@ -228,13 +245,14 @@ def _check_features(rows: Sequence[Shown], schema: Schema) -> None:
             raise StateError(f"open decisions: expected features of at most {LARGEST:g}, got others; is it damaged?")
 
 
-def _arrays(state: Mapping[str, Tensor], group: str) -> Arrays:
+def arrays_of(state: Mapping[str, Tensor], group: str) -> Arrays:
+    """The arrays of a group of tensors."""
     return {name: tensor.numpy() for name, tensor in under(group, state).items()}
 
 
-def _content(state: Mapping[str, Tensor], name: str) -> Any:
+def content_of(state: Mapping[str, Tensor], name: str) -> Any:
     """JSON of a text."""
-    text = present(_arrays(state, "text"), name, "texts")
+    text = present(arrays_of(state, "text"), name, "texts")
     if text.dtype != np.uint8 or text.ndim != 1:
         raise StateError(f"{name}: expected a text in bytes, got {text.dtype} of shape {text.shape}; is it damaged?")
     try:

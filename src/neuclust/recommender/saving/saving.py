@@ -19,6 +19,7 @@ from neuclust.errors import ConfigError, SaveError
 from neuclust.models.state import nested
 from neuclust.persistence import Saveable, policy_manifest, write_state
 from neuclust.recommender.learner import Learner
+from neuclust.recommender.saving.packing import packed
 from neuclust.recommender.saving.payloads import payload_arrays
 from neuclust.recommender.saving.saved_settings import settings_to_json
 from neuclust.recommender.tables.columns import Transformer
@@ -36,10 +37,15 @@ def save_recommender(self: "Recommender", directory: str | Path) -> None:
 
     Functions (`clock`, `reward`, transformers) are not saved; `load` asks for those that were there.
     """
-    write_state(save_folder(directory), *_state_of(self))
+    write_state(save_folder(directory), *state_of(self))
 
 
-def _state_of(shop: "Recommender") -> tuple[dict[str, Any], dict[str, Tensor]]:
+def recommender_to_bytes(self: "Recommender") -> bytes:
+    """What `save` writes, in one piece for `Recommender.from_bytes`; the same state gives the same bytes."""
+    return packed(*state_of(self))
+
+
+def state_of(shop: "Recommender") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The manifest and the tensors."""
     items, item_arrays = shop.stock.catalogue.to_state()
     users, user_arrays = shop.stock.users.to_state()
@@ -52,7 +58,7 @@ def _state_of(shop: "Recommender") -> tuple[dict[str, Any], dict[str, Tensor]]:
     }  # fmt: skip
     groups: dict[str, Arrays] = {
         "items": item_arrays, "users": user_arrays, "decisions": decision_arrays, "rows": rows, "schema": design,
-        "text": {name: _bytes(content) for name, content in texts.items()},
+        "text": {name: text_bytes(content) for name, content in texts.items()},
     }  # fmt: skip
     manifest = {
         "recommender": VERSION, "settings": settings_to_json(shop.settings), "last": shop.ids.last,
@@ -60,14 +66,15 @@ def _state_of(shop: "Recommender") -> tuple[dict[str, Any], dict[str, Tensor]]:
         "schema": None if shop.schema is None else shop.schema.version, "items": items, "users": users,
         "decisions": decisions,
     }  # fmt: skip
-    state = {f"{group}.{name}": _tensor(array) for group, arrays in groups.items() for name, array in arrays.items()}
+    state = {f"{group}.{name}": tensor_of(array) for group, arrays in groups.items() for name, array in arrays.items()}
     if shop.learner is not None:
-        manifest["policy"] = _making(shop.learner)
+        manifest["policy"] = making_of(shop.learner)
         state |= nested("policy", shop.learner.policy.state_dict())
     return manifest, state
 
 
-def _making(learner: Learner) -> dict[str, Any]:
+def making_of(learner: Learner) -> dict[str, Any]:
+    """From what the policy of a learner is built again."""
     try:
         return policy_manifest(cast("Saveable", learner.policy))
     except (AttributeError, TypeError) as error:
@@ -75,7 +82,7 @@ def _making(learner: Learner) -> dict[str, Any]:
         raise SaveError(f"saving: {wanted}, got {type(learner.policy).__name__:.100} ({error!s:.100})") from None
 
 
-def _bytes(content: Any) -> NDArray[np.uint8]:
+def text_bytes(content: Any) -> NDArray[np.uint8]:
     """JSON as bytes: the manifest has a bound, and levels, labels and answers may be many."""
     try:
         text = json.dumps(content, allow_nan=False, separators=(",", ":"))
@@ -84,7 +91,8 @@ def _bytes(content: Any) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), dtype=np.uint8)
 
 
-def _tensor(array: NDArray[Any]) -> Tensor:
+def tensor_of(array: NDArray[Any]) -> Tensor:
+    """An array as a tensor."""
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
