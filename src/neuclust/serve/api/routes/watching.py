@@ -59,7 +59,9 @@ def _overview(service: Service, served: Served) -> dict[str, Any]:
         "version": served.version, "items": len(served.stock.catalogue), "users": len(served.stock.users),
         "mode": served.configuration.mode, "policy": served.settings.policy.name,
     }  # fmt: skip
-    return overview(head, store.progress(head.id), store.versions(head.id, LATEST), [told(row) for row in latest], health)
+    return overview(
+        head, store.progress(head.id), store.versions(head.id, LATEST), [told(row) for row in latest], health
+    )
 
 
 @routes.get(
