@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 from command_fixtures import call, command, problem  # noqa: F401  # fixtures for every folder
 from hypothesis import settings
+from stores import store, store_address  # noqa: F401
 
 if TYPE_CHECKING:
     from invented_records import MakeRecord

@@ -60,7 +60,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An event of the log. `payload` None: erased. `hash` is the chained SHA-256 (`chain.chained`)."""
+    """An event of the log. `payload` None: erased. `hash` is the chained SHA-256 (`chain.chained`).
+
+    A store has checked each row it gives: `content` is the payload hash, and `hash` follows from `before`, the hash of
+    the row before it. `chain.verify_chain` checks that rows follow each other.
+    """
 
     seq: int
     kind: str
@@ -71,6 +75,8 @@ class Row:
     digest: bytes | None
     user: str | None
     hash: bytes
+    content: bytes = b""
+    before: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +140,8 @@ class Key:
     note: str = ""
 
 
-class Store(Protocol):
-    """One database."""
-
-    address: str  # without a password
-    shared: bool  # whether several API processes may use it
-
-    def close(self) -> None: ...
-
-    def check(self) -> None:
-        """A round trip that writes; StoreError where it cannot."""
-
-    # --- recommenders -----------------------------------------------------------------------------------------
+class Recommenders(Protocol):
+    """The recommenders of a store."""
 
     def create(self, name: str, config: bytes) -> Head:
         """A recommender with its first CONFIG event; `Exists` where the name is taken."""
@@ -160,7 +156,9 @@ class Store(Protocol):
     def promote(self, id: int, version: int | None) -> None:
         """Pin what is served; None: the latest."""
 
-    # --- the log ----------------------------------------------------------------------------------------------
+
+class Log(Protocol):
+    """The events of each recommender."""
 
     def append(self, groups: Mapping[int, Sequence[Event]]) -> dict[int, list[Appended]]:
         """Append events of any recommenders in one transaction, each group in its order; durable when it returns.
@@ -183,7 +181,9 @@ class Store(Protocol):
     def latest(self, id: int, kind: str, most: int, before: int | None = None) -> list[Row]:
         """The last events of a kind, newest first."""
 
-    # --- the learner ------------------------------------------------------------------------------------------
+
+class Learning(Protocol):
+    """What the learner writes: one learner at a time, by its lease; nothing is written for a deleted recommender."""
 
     def lease(self, holder: str, seconds: float) -> int | None:
         """Take or renew the right to learn; the fencing token, larger for every new holder; None: somebody has it."""
@@ -226,10 +226,29 @@ class Store(Protocol):
     def retain(self, id: int, token: int, after: int) -> int:
         """Delete the events up to a seq that has a state, which becomes the base, with its hash; how many."""
 
-    # --- keys -------------------------------------------------------------------------------------------------
+
+class Keys(Protocol):
+    """The API keys."""
 
     def add_key(self, key: Key) -> None: ...
 
     def keys(self) -> list[Key]: ...
 
     def revoke_key(self, id: str) -> bool: ...
+
+
+class Store(Recommenders, Log, Learning, Keys, Protocol):
+    """One database."""
+
+    @property
+    def address(self) -> str:
+        """Without a password."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether several API processes may use it."""
+
+    def close(self) -> None: ...
+
+    def check(self) -> None:
+        """A round trip that writes; StoreError where it cannot."""
