@@ -115,7 +115,7 @@ def test_batches_answer_each_part(service: RunningService) -> None:
     assert [len(each.get("slate", "")) for each in found["results"]] == [1, 0, 2]
     assert found["results"][1]["status"] == 422
     first, third = found["results"][0]["decision_id"], found["results"][2]["decision_id"]
-    messages = [{"decision_id": each, "items": {}} for each in (first, "none", third, first)]
+    messages: list[object] = [{"decision_id": each, "items": {}} for each in (first, "none", third, first)]
     results = service.call("POST", "shop/feedback:batch", {"feedback": messages}, 202)["results"]
     assert [each.get("duplicate", each.get("status")) for each in results] == [False, 404, False, True]
 
@@ -131,7 +131,10 @@ def test_feedback_is_learned_and_served(service: RunningService) -> None:
 
     def served() -> bool:
         found = service.call("GET", "learning", status=200)
-        return bool(found["lessons"] == 30 and found["model_version"] == service.call("GET", "learning/versions")["versions"][0]["version"])
+        return bool(
+            found["lessons"] == 30
+            and found["model_version"] == service.call("GET", "learning/versions")["versions"][0]["version"]
+        )
 
     eventually(served, "the newest model is served")
 
@@ -145,7 +148,12 @@ def test_tables_of_every_kind_are_taken(service: RunningService, media: str, tmp
     service.make(name, items=0)
     frame = pl.DataFrame({"sku": list(range(250)), "price": [at / 2 for at in range(250)], "kind": ["a", "b"] * 125})
     path = tmp_path / "table"
-    {"text/csv": frame.write_csv, "application/x-ndjson": frame.write_ndjson}.get(media, frame.write_parquet)(path)
+    if media == "text/csv":
+        frame.write_csv(path)
+    elif media == "application/x-ndjson":
+        frame.write_ndjson(path)
+    else:
+        frame.write_parquet(path)
     answer = service.client.post(
         f"/v1/recommenders/{name}/items:batch?id=sku", content=path.read_bytes(), headers={"content-type": media}
     )
@@ -158,7 +166,8 @@ def test_tables_of_every_kind_are_taken(service: RunningService, media: str, tmp
 @pytest.mark.parametrize(
     ("content", "media", "status"),
     [(b'[{"id": "a", "price": NaN}]', "application/json", 400), (b'[{"id": "a"}, 5]', "application/json", 422),
-     (b'[{"price": 1}]', "application/json", 422), (b"a,b\n1", "text/csv", 422), (b"nonsense", "application/vnd.apache.parquet", 422),
+     (b'[{"price": 1}]', "application/json", 422), (b"a,b\n1", "text/csv", 422), 
+     (b"nonsense", "application/vnd.apache.parquet", 422),
      (b'[{"id": "a", "price": 1e999}]', "application/json", 400), (b"<x/>", "text/xml", 415),
      (b'[{"id": "a", "id": "b"}]', "application/json", 400), (b"[" * 100 + b"]" * 100, "application/json", 400)],
 )  # fmt: skip

@@ -92,8 +92,9 @@ class Follower:
                 continue
             try:
                 blob = self._service.store.model(head.id, version.version)
-                if blob is not None:
-                    return ServedModel.from_bytes(blob), version.version
+                model = None if blob is None else ServedModel.from_bytes(blob)
+                if model is not None:
+                    return model, version.version
             except NeuclustError as error:  # the one before it serves on
                 LOG.warning("%s: version %d cannot be served: %s", served.name, version.version, error)
                 self._damaged.add((head.id, version.version))

@@ -22,4 +22,4 @@ class ServeOptions:
     role: Literal["all", "api", "learner"] = "all"
     rate: float = 0.0
     longest_wait: float = 0.25
-    access_log: bool = False
+    log_level: str = "info"

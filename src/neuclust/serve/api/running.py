@@ -30,6 +30,7 @@ def serve(options: ServeOptions, say: Callable[[str], None] = print) -> None:
     """Run a service until it is told to end."""
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(name, "1")
+    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     if options.role == "learner":
         run_learner(options.db)
         return
@@ -97,7 +98,7 @@ def _run(service: Service, options: ServeOptions, listening: socket.socket, say:
     torch.set_num_threads(1)
     sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
-        make_app(service, _hosts(options)), log_config=None, access_log=options.access_log, lifespan="on",
+        make_app(service, _hosts(options)), log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=10, server_header=False,
     )  # fmt: skip
     host, port = listening.getsockname()[:2]

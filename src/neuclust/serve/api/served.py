@@ -1,4 +1,4 @@
-"""One recommender in an API process: its tables as the log has them, its model, and who serves where that is too old."""
+"""One recommender in an API process: its tables as the log has them, its model, and what serves in its place."""
 
 import logging
 import time

@@ -70,7 +70,10 @@ async def patch_recommender(name: Name, body: Changes, service: Serving) -> Any:
     """Change what may change while it runs; entries that are left out stay."""
     given = body.model_dump(exclude_unset=True)
     served = await service.with_served(name, lambda served: served)
-    wanted = _kept({**served.configuration.to_json(), **given})
+    before = served.configuration.to_json()
+    if "holdout" in given:
+        given["holdout"] = {**before["holdout"], **given["holdout"]}
+    wanted = _kept({**before, **given})
     await service.with_served(name, lambda served: served.tables.check_configuration(wanted))
     await service.append(served.id, [config_event(wanted)])
     return await described(service, name)

@@ -95,7 +95,7 @@ def _table_routes(table: str, one: str, listed: Any) -> None:
     async def delete(name: Name, id: Id, service: Serving) -> None:
         served = await service.with_served(name, lambda served: _there(served, table, read_id(id, table)))
         await service.append(served.id, [removal_of(table, id)])
-        await service.with_served(name, lambda served: None)
+        await service.with_served(name, lambda _: None)
 
 
 async def put_rows(service: Service, name: str, table: str, rows: Sequence[Row]) -> tuple[int, int]:
@@ -108,7 +108,7 @@ async def put_rows(service: Service, name: str, table: str, rows: Sequence[Row])
     many = AT_ONCE if table == "items" else 1_000
     while part := await asyncio.to_thread(lambda: list(islice(events, many))):
         written = await service.append(served.id, part)
-        await service.with_served(name, lambda served: None)
+        await service.with_served(name, lambda _: None)
         refused = [served.refused[each.seq] for each in written if each.seq in served.refused]
         if refused:  # the columns were fixed between the check and the write
             raise DataError(f"{table}: {refused[0]}")
