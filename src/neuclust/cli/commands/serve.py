@@ -1,12 +1,9 @@
 """`neuclust serve`: recommenders behind HTTP, with a log that loses nothing and a page to watch them."""
 
 import enum
-import logging
 from dataclasses import dataclass
 
-import typer
-
-from neuclust.cli.command import flag, limit_threads, option
+from neuclust.cli.command import limit_threads, option
 from neuclust.cli.service_database import address_of, db_option, installed
 
 
@@ -36,7 +33,6 @@ class ServeCommand:
     rate: float = option(0.0, "Requests per second of one client before 429; 0: no limit.", "N", min=0)
     longest_wait: float = option(0.25, "Seconds a request may wait for those before it; beyond that: 503.", "SECONDS")
     log_level: LogLevel = option(LogLevel.INFO, "What is logged on stderr.")
-    access_log: bool = flag("Log every request, too.")
 
 
 def serve(options: ServeCommand) -> None:
@@ -48,9 +44,9 @@ def serve(options: ServeCommand) -> None:
     with installed():
         from neuclust.serve.api.options import ServeOptions
         from neuclust.serve.api.running import serve as run
-    logging.basicConfig(level=options.log_level.name, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    chosen = ServeOptions(
-        db=address_of(options.db), host=options.host, port=options.port, role=options.role.value, rate=options.rate,
-        longest_wait=options.longest_wait, access_log=options.access_log,
+    run(
+        ServeOptions(
+            db=address_of(options.db), host=options.host, port=options.port, role=options.role.value,
+            rate=options.rate, longest_wait=options.longest_wait, log_level=options.log_level.value,
+        )
     )  # fmt: skip
-    run(chosen, lambda sentence: typer.echo(sentence))
