@@ -86,7 +86,7 @@ class RunningService:
 
     def call(self, method: str, path: str, body: Any = None, status: int | None = None, **more: Any) -> Any:
         """The JSON of an answer, whose status is checked."""
-        answer = self.client.request(method, f"/v1/recommenders/{path}", json=body, **more)
+        answer = self.client.request(method, f"/v1/recommenders/{path}".rstrip("/"), json=body, **more)
         assert status is None or answer.status_code == status, answer.text
         return answer.json() if answer.content else None
 
