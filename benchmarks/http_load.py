@@ -77,11 +77,19 @@ class Connections:
                 return FAILED, b""
 
     async def _post(self, path: str, body: bytes) -> tuple[int, bytes]:
-        if self.idle:
+        while self.idle:
             reader, writer = self.idle.pop()
-        else:
-            self.opened += 1
-            reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+            if reader.at_eof() or writer.is_closing():  # idle for so long that the service closed it
+                writer.close()
+                continue
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                return await self._exchange(reader, writer, path, body)  # else closed while the request was on its way
+        self.opened += 1
+        return await self._exchange(*await asyncio.open_connection("127.0.0.1", self.port), path, body)
+
+    async def _exchange(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, body: bytes
+    ) -> tuple[int, bytes]:
         try:
             head = f"POST {path} HTTP/1.1\r\n{self.head}Content-Length: {len(body)}\r\n\r\n"
             writer.write(head.encode() + body)
