@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fastapi import Response
+from fastapi.responses import JSONResponse
 
 from neuclust.serve.api.bodies import Feedback, Feedbacks, Many, Recommend, Recommendation, Recommendations, Taken
 from neuclust.serve.api.problems import problem
@@ -21,7 +21,7 @@ async def recommend(name: Name, body: Recommend, service: Serving) -> Any:
     (found,) = await service.recommend(name, [body])
     if isinstance(found, Exception):
         raise found
-    return found
+    return JSONResponse(found)  # as it was logged: to check it against the schema again would cost more than to make it
 
 
 @routes.post(
@@ -31,7 +31,7 @@ async def recommend(name: Name, body: Recommend, service: Serving) -> Any:
 async def recommend_many(name: Name, body: Recommendations, service: Serving) -> Any:
     """Slates for many requests; each has its answer or its refusal."""
     await service.known(name)
-    return {"results": [_result(found) for found in await service.recommend(name, body.requests)]}
+    return JSONResponse({"results": [_result(found) for found in await service.recommend(name, body.requests)]})
 
 
 @routes.post(
@@ -39,14 +39,14 @@ async def recommend_many(name: Name, body: Recommendations, service: Serving) ->
     responses={**refusals(409, 410), 200: {"model": Taken, "description": "it was there before"}},
     dependencies=[allowed("feedback")],
 )  # fmt: skip
-async def feedback(name: Name, body: Feedback, service: Serving, response: Response) -> Any:
+async def feedback(name: Name, body: Feedback, service: Serving) -> Any:
     """Clicks, durable when this answers; the learner takes them from the log."""
     (found,) = await service.feedback(name, [body])
     if isinstance(found, Exception):
         raise found
     id, duplicate = found
-    response.status_code = 200 if duplicate else 202
-    return {"feedback_id": id, "decision_id": body.decision_id, "duplicate": duplicate}
+    made = {"feedback_id": id, "decision_id": body.decision_id, "duplicate": duplicate}
+    return JSONResponse(made, 200 if duplicate else 202)
 
 
 @routes.post(
@@ -56,7 +56,8 @@ async def feedback(name: Name, body: Feedback, service: Serving, response: Respo
 async def feedback_many(name: Name, body: Feedbacks, service: Serving) -> Any:
     """Many messages, durable when this answers; each has its result."""
     results = await service.feedback(name, body.feedback)
-    return {"results": [_taken(each, found) for each, found in zip(body.feedback, results, strict=True)]}
+    taken = [_taken(each, found) for each, found in zip(body.feedback, results, strict=True)]
+    return JSONResponse({"results": taken}, 202)
 
 
 def _taken(body: Feedback, found: tuple[str, bool] | Exception) -> dict[str, Any]:

@@ -30,7 +30,8 @@ def router() -> APIRouter:
     return APIRouter(route_class=StrictRoute)
 
 
-def service_of(request: Request) -> Service:
+async def service_of(request: Request) -> Service:
+    """The service of the application; asynchronous, since others are called in threads of their own."""
     found: Service = request.app.state.service
     return found
 
@@ -41,9 +42,9 @@ Serving = Annotated[Service, Depends(service_of)]
 def allowed(scope: str) -> Any:
     """A dependency that refuses requests without a key of this scope."""
 
-    def check(request: Request) -> None:
-        name = request.path_params.get("name")
-        service_of(request).keys.allow(request.headers.get("authorization"), scope, name)
+    async def check(request: Request) -> None:
+        service: Service = request.app.state.service
+        service.keys.allow(request.headers.get("authorization"), scope, request.path_params.get("name"))
 
     check.__name__ = f"needs_{scope}"
     return Depends(check)
