@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,7 +18,7 @@ from neuclust.serve.fold.blobs import ServedModel
 from neuclust.serve.fold.fold import Fold
 from neuclust.serve.fold.tables import Tables
 from neuclust.serve.store.chain import START, chained, payload_hash
-from neuclust.serve.store.contract import Event, Row
+from neuclust.serve.store.contract import Event, Row, Store
 
 Append = Callable[[list[Event]], list[Row]]
 ITEMS: dict[str, dict[str, Any]] = {
@@ -203,3 +204,38 @@ def _history(at: int, number: int) -> list[dict[str, Any]]:
          "reward": float((number + slot + slate) % 2), "hour": float(number % 24)}
         for slate in range(2) for slot in range(3)
     ]  # fmt: skip
+
+
+# --- on a store -----------------------------------------------------------------------------------------------
+
+
+def stored(store: Store, name: str = "shop", policy: str = "linucb", **options: Any) -> Service:
+    """A service whose log is in a store, with items and users."""
+    given = {"slate_size": 3, "policy": policy, "remember": 1_000, "window": 3600.0, "exploration": 0.3, **options}
+    head = store.create(name, events.config_event(Configuration.from_json(given)).payload)
+
+    def append(made: list[Event]) -> list[Row]:
+        found = store.append({head.id: made})[head.id]
+        return store.read(head.id, found[0].seq - 1, len(found)) if found else []
+
+    service = Service(append, time.time)
+    for row in store.read(head.id, 0, 1):
+        service.tables.apply(row)
+    service.stock()
+    return service
+
+
+def visits(service: Service, count: int, seed: int = 0) -> list[Choice]:
+    """Decisions with feedback for most of them: whole, partial, repeated and refused."""
+    made = []
+    for at in range(count):
+        rng = stream(seed, "visits", at)
+        user = f"u{rng.integers(12)}"
+        choice = service.decide(user, f"{seed}-{at}", context={"hour": float(rng.integers(24))})
+        clicks = {str(item): 1.0 for item in choice.items if rng.random() < 0.3}
+        if at % 5:
+            service.hear(choice, clicks, f"f{seed}-{at}", partial=at % 7 == 3)
+        if at % 11 == 10:
+            service.hear(choice, {"nothing": 1.0}, f"g{seed}-{at}")
+        made.append(choice)
+    return made

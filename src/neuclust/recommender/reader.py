@@ -202,13 +202,20 @@ def _check_slate(shop: "Recommender", shown: Shown, named: str) -> None:
             raise DataError(f"{named}: {error}") from None
 
 
-def _request_of(shop: "Recommender", choice: Choice) -> Request:
+def told_request(choice: Choice) -> Request:
     """The request a choice answers; without it, what the choice tells of it."""
-    request, named = choice.request, f"choice {choice.id!r:.100}"
-    if request is None:
-        ids = (choice.user, choice.request_id)
-        user, request_id = (None if each is None else plain_id(each, named) for each in ids)
-        return Request(user, {}, {}, None, (), (), {}, max(len(choice.items), 1), request_id)
+    if choice.request is not None:
+        return choice.request
+    ids = (choice.user, choice.request_id)
+    user, request_id = (None if each is None else plain_id(each, f"choice {choice.id!r:.100}") for each in ids)
+    return Request(user, {}, {}, None, (), (), {}, max(len(choice.items), 1), request_id)
+
+
+def _request_of(shop: "Recommender", choice: Choice) -> Request:
+    """The same, refused where it is another one or not of this recommender."""
+    request, named = told_request(choice), f"choice {choice.id!r:.100}"
+    if choice.request is None:
+        return request
     if request.request_id != choice.request_id or request.user != choice.user or request.k > shop.settings.slate_size:
         raise DataError(f"{named}: expected the request it answers, got another one")
     if shop.schema is not None:

@@ -103,8 +103,7 @@ class EventLog:
             _check_same(file, settings)
             file.repair()
             self._run = shop.ids.token
-            said = {name: getattr(settings, name) for name in SAME}
-            self._write("start", format=FORMAT, run=self._run, **said, settings=_settings(settings))
+            self._append([start_event(settings, self._run)])
             self.stocked("items", shop.stock.catalogue.ids(), shop.stock.catalogue.rows)
             self.stocked("users", shop.stock.users.ids(), shop.stock.users.rows)
             if problem := file.problem():
@@ -116,8 +115,7 @@ class EventLog:
     def stocked(self, table: str, ids: Sequence[Id], rows: Rows) -> None:
         """Items or users that were added or changed, with all their values."""
         if self._file is not None and ids:
-            events = ({"event": table, "id": id, "values": _values(rows.raw(rows.codes[id]))} for id in ids)
-            self._append(events)
+            self._append(stocked_event(table, id, rows) for id in ids)
 
     def removed(self, ids: Iterable[Id]) -> None:
         """Items that were taken out."""
@@ -135,14 +133,7 @@ class EventLog:
         """A decision, with the request as it came."""
         if self._file is None:
             return
-        shown, design = choice.shown, choice.design or Drawn(UNKNOWN)
-        self._write(
-            "decision", id=choice.id, run=self._run, time=choice.time, user=request.user, **_asked(request),
-            items=choice.items, propensities=choice.propensities, design=design.to_json(), sizes=design.sizes,
-            explored=choice.explored, means=_numbers(choice.means), bonuses=_numbers(choice.bonuses),
-            policy=choice.policy, version=choice.version, model=choice.model, t=0 if shown is None else shown.t,
-            draw=0 if shown is None else shown.draw,
-        )  # fmt: skip
+        self._append([decided_event(choice, request, self._run)])
 
     def heard(self, id: str, items: Mapping[Id, Any], details: Mapping[str, Any], status: str, now: float) -> None:
         """Feedback as it came, and what became of it."""
@@ -204,6 +195,29 @@ def _check_same(file: LogFile, settings: Settings) -> None:
 
 
 # --- parts of events ------------------------------------------------------------------------------------------
+
+
+def start_event(settings: Settings, run: str) -> dict[str, Any]:
+    """The first event of a run."""
+    said = {name: getattr(settings, name) for name in SAME}
+    return {"event": "start", "format": FORMAT, "run": run, **said, "settings": _settings(settings)}
+
+
+def stocked_event(table: str, id: Id, rows: Rows) -> dict[str, Any]:
+    """An item or a user with all values."""
+    return {"event": table, "id": id, "values": _values(rows.raw(rows.codes[id]))}
+
+
+def decided_event(choice: Choice, request: Request, run: str) -> dict[str, Any]:
+    """A decision, with the request as it came."""
+    shown, design = choice.shown, choice.design or Drawn(UNKNOWN)
+    return {
+        "event": "decision", "id": choice.id, "run": run, "time": choice.time, "user": request.user, **_asked(request),
+        "items": choice.items, "propensities": choice.propensities, "design": design.to_json(), "sizes": design.sizes,
+        "explored": choice.explored, "means": _numbers(choice.means), "bonuses": _numbers(choice.bonuses),
+        "policy": choice.policy, "version": choice.version, "model": choice.model,
+        "t": 0 if shown is None else shown.t, "draw": 0 if shown is None else shown.draw,
+    }  # fmt: skip
 
 
 def _settings(settings: Settings) -> dict[str, Any]:
