@@ -1,6 +1,6 @@
 """A real PostgreSQL for the tests: installed from the system's packages, started as its own user, shared by workers.
 
-`postgres_address()` gives the address of a new, empty database. The server has a private folder and port, writes
+`postgres_address()` gives an address with nothing in it. The server has a private folder and port, writes
 durably (fsync is on), and ends with the test run: the last worker that used it stops it.
 """
 
@@ -60,15 +60,15 @@ class Server:
         while _alive(main) and time.monotonic() < deadline:
             time.sleep(0.01)
 
-    def address(self, database: str = "postgres", password: str = PASSWORD) -> str:
-        return f"postgresql://{OWNER}:{password}@127.0.0.1:{self.port}/{database}"
+    def address(self, password: str = PASSWORD) -> str:
+        return f"postgresql://{OWNER}:{password}@127.0.0.1:{self.port}/postgres"
 
-    def new_database(self) -> str:
-        """The address of an empty database."""
+    def new_address(self) -> str:
+        """The address of an empty schema: all that a store sees of its database, and made faster than another one."""
         name = f"test_{uuid.uuid4().hex}"
         with psycopg.connect(self.address(), autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{name}"'.encode())
-        return self.address(name)
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{self.address()}?options=-csearch_path%3D{name}"
 
 
 @cache
@@ -96,8 +96,8 @@ def private_server() -> Iterator[Server]:
 
 
 def postgres_address() -> str:
-    """The address of a new, empty database on the server of this test run; skips where there is none."""
-    return _shared().new_database()
+    """A new address with nothing in it, on the server of this test run; skips where there is none."""
+    return _shared().new_address()
 
 
 @cache
@@ -123,17 +123,16 @@ def _leave(users: Path, server: Server) -> None:
         users.write_text(str(count - 1))
         if count == 1:
             _ended(server)
-            users.unlink()
+            users.unlink()  # all workers end together: none comes later
 
 
 @contextlib.contextmanager
 def _locked(users: Path) -> Iterator[int]:
     """How many workers use the server, and nobody else asks until the block ends."""
-    with users.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield int(users.read_text()) if users.exists() else 0
-        if not users.exists():
-            users.with_suffix(".lock").unlink(missing_ok=True)
+    with users.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        yield int(file.read() or 0)
 
 
 def _made(folder: Path) -> Server:

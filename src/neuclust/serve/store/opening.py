@@ -5,12 +5,11 @@ from pathlib import Path
 
 from neuclust.errors import ConfigError
 from neuclust.serve.store.addresses import read_address
-from neuclust.serve.store.contract import Store
 from neuclust.serve.store.database import Database
 from neuclust.serve.store.sql import SqlStore
 
 
-def open_store(address: str) -> Store:
+def open_store(address: str) -> SqlStore:
     """The store at `sqlite:FILE` or `postgresql://…`; an empty database is made ready, an older one is migrated."""
     return SqlStore(open_database(address))
 

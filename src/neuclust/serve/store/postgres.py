@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 from neuclust.serve.store.addresses import PostgresAddress
 from neuclust.serve.store.contract import StoreError
 from neuclust.serve.store.database import Result, Session, Values, Work
-from neuclust.serve.store.migrations import migrate
+from neuclust.serve.store.migrations import is_present, migrate
 from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a lock
@@ -92,7 +92,8 @@ class PostgresDatabase:
             open=True,
         )
         try:
-            self.write(_prepare)
+            if not self.read(lambda session: is_present(session, _tables(session))):
+                self.write(_prepare)
         except BaseException:
             self._pool.close()
             raise
@@ -168,7 +169,11 @@ class _Transaction:
 def _prepare(session: Session) -> None:
     """Make or migrate the tables, one process at a time."""
     session.rows("SELECT pg_advisory_xact_lock(?)", (GATE,))
-    migrate(session, {name for (name,) in session.rows(_TABLES)})
+    migrate(session, _tables(session))
+
+
+def _tables(session: Session) -> set[str]:
+    return {name for (name,) in session.rows(_TABLES)}
 
 
 def _configure(connection: Connection) -> None:

@@ -17,7 +17,7 @@ import apsw.sqlite_extra
 
 from neuclust.serve.store.contract import Damaged, StoreError
 from neuclust.serve.store.database import Result, Values, Work
-from neuclust.serve.store.migrations import migrate
+from neuclust.serve.store.migrations import is_present, migrate
 from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a transaction of another process
@@ -64,7 +64,8 @@ class SqliteDatabase:
         self._closed = False
         with self._said():
             _register_checksums()
-        self.write(lambda session: migrate(session, _tables(session)))
+        if not self.file.exists() or not self.read(lambda session: is_present(session, _tables(session))):
+            self.write(lambda session: migrate(session, _tables(session)))
 
     def write(self, work: Work[Result]) -> Result:
         with self._lock, self._said():

@@ -29,7 +29,7 @@ class SqlVersions:
 
     def publish(self, id: int, token: int, version: Version, model: bytes, state: bytes | None) -> None:
         blobs = {MODEL: model} if state is None else {MODEL: model, STATE: state}
-        parts = [values for blob, content in blobs.items() for values in _parts(id, version.version, blob, content)]
+        parts = [values for blob, content in blobs.items() for values in split_blob(id, version.version, blob, content)]
         groups = [parts[start : start + TOGETHER] for start in range(0, len(parts), TOGETHER)] or [[]]
         self.database.write(lambda session: _begin(session, id, token, version.version))
         for group in groups[:-1]:
@@ -85,6 +85,12 @@ def read_blob(session: Session, id: int, version: int, blob: str) -> bytes | Non
     return content
 
 
+def split_blob(id: int, version: int, blob: str, content: bytes) -> Iterator[Values]:
+    """The rows of a blob's parts."""
+    for part, start in enumerate(range(0, len(content), PART)):
+        yield id, version, blob, part, content[start : start + PART]
+
+
 def exists(session: Session, id: int) -> bool:
     """Whether the recommender is still there, and stays until the transaction ends."""
     return bool(session.rows("SELECT 1 FROM recommenders WHERE id = ? {share}", (id,)))
@@ -114,11 +120,6 @@ def _finish(session: Session, id: int, token: int, parts: Sequence[Values], list
     """The last parts and the version itself, in one transaction."""
     if _write_parts(session, id, token, parts):
         session.insert("versions", [listed])
-
-
-def _parts(id: int, version: int, blob: str, content: bytes) -> Iterator[Values]:
-    for part, start in enumerate(range(0, len(content), PART)):
-        yield id, version, blob, part, content[start : start + PART]
 
 
 def _listed(id: int, version: Version, hashes: Mapping[str, bytes]) -> Values:
