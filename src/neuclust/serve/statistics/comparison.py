@@ -59,7 +59,9 @@ def _random_row(statistics: Statistics, total: Bucket, slots: int) -> dict[str, 
         return {**row, "clicks": None, "difference": None, "sentence": said}
     live = clicks.mean + gap.mean  # of the same decisions
     said = f"live earns {number(live)} clicks per request, random {number(clicks.mean)}{_difference(gap)}"
-    rough = f"; rough, {ess:.0f} even draws of {ENOUGH} that such an interval needs" if ess < ENOUGH else ""
+    rough = (
+        f"; rough: exploring slots are worth {ess:.0f} even draws so far, {ENOUGH} are wanted" if ess < ENOUGH else ""
+    )
     return {**row, "clicks": told(clicks), "difference": told(gap), "sentence": f"{said}{rough}."}
 
 

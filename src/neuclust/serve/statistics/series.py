@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from neuclust.serve.statistics.buckets import Bucket, Buckets
+from neuclust.serve.statistics.comparison import random_problem
 from neuclust.serve.statistics.statistics import Statistics
 from neuclust.serve.statistics.sums import Sums, mean_estimate
 
 MOST_POINTS = 48
 MOST_RANDOM = 12
-ROWS = 20  # answered decisions of a point
+ROWS = 50  # answered decisions of a point
 DRAWS = 60  # even draws of a point of random
 SHOWN = ("live", "holdout", "shadow")
 
@@ -28,7 +29,8 @@ def series(statistics: Statistics) -> dict[str, Any]:
             most = min(MOST_POINTS, total.arms[name].clicks.count // ROWS)
             found[name] = _points(buckets, most, span, _clicks_of(name))
     most = min(MOST_RANDOM, int(statistics.weights.ess // DRAWS))
-    found["random"] = _points(buckets, most, span, lambda bucket: bucket.random) if most else []
+    told = not random_problem(statistics)
+    found["random"] = _points(buckets, most, span, lambda bucket: bucket.random) if told else []
     found["exploring"] = [
         {"from": start, "to": end, "mean": bucket.exploring / bucket.slots, "count": bucket.slots}
         for start, end, bucket in grouped(buckets, MOST_POINTS)
@@ -62,6 +64,6 @@ def grouped(buckets: Buckets, most: int) -> Iterator[tuple[float, float, Bucket]
     together: dict[int, Bucket] = {}
     for index in indices:
         together.setdefault(index // width, Bucket()).merge(buckets.found[index])
-    seconds = width * buckets.width
-    for place, bucket in together.items():
-        yield place * seconds, (place + 1) * seconds, bucket
+    for place, bucket in together.items():  # no stretch reaches beyond the buckets there are
+        start, end = max(place * width, indices[0]), min((place + 1) * width, indices[-1] + 1)
+        yield start * buckets.width, end * buckets.width, bucket

@@ -1,0 +1,136 @@
+// Charts as SVG: lines with bands over time, and bars with intervals. Every mark has the class of its series.
+
+import { clock, count, el, known, number, range, svg } from "./dom.js";
+
+const HEIGHT = 240;
+const MARGIN = { top: 12, right: 14, bottom: 28, left: 46 };
+let clips = 0;
+
+export function ticks(most, wanted = 4) {
+  const rough = most / wanted;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((each) => each >= rough * 0.999);
+  const found = [];
+  for (let at = 0; at <= most * 1.0001; at += step) found.push(Number(at.toPrecision(6)));
+  return found;
+}
+
+function frame(width, height, most, form, label) {
+  const inner = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
+  const y = (value) => inner.bottom - (Math.min(Math.max(value, 0), most) / most) * (inner.bottom - inner.top);
+  const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" });
+  for (const tick of ticks(most)) {
+    root.append(svg("line", { class: "grid", x1: inner.left, x2: inner.right, y1: y(tick), y2: y(tick) }));
+    root.append(svg("text", { class: "tick", x: inner.left - 6, y: y(tick) + 4, "text-anchor": "end" }, form(tick)));
+  }
+  return { root, inner, y };
+}
+
+function top(points) {
+  const means = Math.max(...points.map((point) => point.mean), 0);
+  const highs = Math.max(...points.map((point) => (known(point.high) ? point.high : point.mean)), 0);
+  return Math.max(Math.min(highs, 2.2 * means) * 1.06, 1e-3);
+}
+
+function timeAxis(root, inner, height, from, to) {
+  const x = (time) => inner.left + ((time - from) / Math.max(to - from, 1e-9)) * (inner.right - inner.left);
+  const steps = Math.max(1, Math.min(5, Math.floor((inner.right - inner.left) / 110)));
+  for (let at = 0; at <= steps; at += 1) {
+    const time = from + ((to - from) * at) / steps;
+    const anchor = at === 0 ? "start" : at === steps ? "end" : "middle";
+    root.append(svg("text", { class: "tick", x: x(time), y: height - 8, "text-anchor": anchor }, clock(time, to - from)));
+  }
+  return x;
+}
+
+const middle = (point) => (point.from + point.to) / 2;
+const path = (points) => points.map(([x, y], at) => `${at ? "L" : "M"}${x.toFixed(1)},${y.toFixed(1)}`).join("");
+
+function band(points, x, y) {
+  const both = points.filter((point) => known(point.low) && known(point.high));
+  const edges = (end) => both.flatMap((point) => [[x(point.from), y(point[end])], [x(point.to), y(point[end])]]);
+  const line = points.length > 1 ? (end) => both.map((point) => [x(middle(point)), y(point[end])]) : edges;
+  return both.length ? `${path(line("high"))}${path(line("low").reverse()).replace("M", "L")}Z` : "";
+}
+
+// lines: [{name, title, points}] with points {from, to, mean, low, high, count, settled}.
+export function lineChart(width, lines, { label, form = number }) {
+  const all = lines.flatMap((line) => line.points);
+  const { root, inner, y } = frame(width, HEIGHT, top(all), form, label);
+  const from = Math.min(...all.map((point) => point.from));
+  const to = Math.max(...all.map((point) => point.to));
+  const x = timeAxis(root, inner, HEIGHT, from, to);
+  const clip = `clip-${(clips += 1)}`;
+  const marks = svg("g", { "clip-path": `url(#${clip})` });
+  root.append(svg("clipPath", { id: clip }, svg("rect", { x: inner.left - 5, y: inner.top - 5, width: inner.right - inner.left + 10, height: inner.bottom - inner.top + 10 })), marks);
+  for (const { name, points } of lines) marks.append(svg("path", { class: `band ${name}`, d: band(points, x, y) }));
+  for (const { name, points } of lines) {
+    const ends = points.length === 1 ? [[x(points[0].from), y(points[0].mean)], [x(points[0].to), y(points[0].mean)]] : points.map((point) => [x(middle(point)), y(point.mean)]);
+    marks.append(svg("path", { class: `line ${name}`, d: path(ends) }));
+    for (const point of points) {
+      marks.append(svg("circle", {
+        class: `point ${name}${point.settled === false ? " open" : ""}`, r: points.length > 30 ? 2.2 : 3.2,
+        cx: x(middle(point)).toFixed(1), cy: y(point.mean).toFixed(1), "data-series": name, "data-mean": point.mean, "data-count": point.count,
+      }));
+    }
+  }
+  return { root, inner, x, y, from, to };
+}
+
+// A line chart with a legend and a readout that follows the pointer and the arrow keys.
+export function watchedLines(place, lines, options) {
+  const shown = lines.filter((line) => line.points.length);
+  const width = Math.max(280, Math.round(place.clientWidth || 640));
+  const chart = lineChart(width, shown, options);
+  const times = [...new Set(shown.flatMap((line) => line.points.map(middle)))].sort((a, b) => a - b);
+  const cursor = svg("line", { class: "cursor", y1: chart.inner.top, y2: chart.inner.bottom, visibility: "hidden" });
+  const readout = el("p", { class: "readout", "aria-live": "polite" }, options.hint);
+  chart.root.append(cursor);
+  let at = times.length;
+  const show = (index) => {
+    at = Math.min(Math.max(index, 0), times.length - 1);
+    const time = times[at];
+    for (const end of ["x1", "x2"]) cursor.setAttribute(end, chart.x(time));
+    cursor.setAttribute("visibility", "visible");
+    readout.textContent = [clock(time, chart.to - chart.from), ...shown.map((line) => said(line, time, options.form ?? number)).filter(Boolean)].join(" · ");
+  };
+  const figure = el("div", { class: "focusable", tabindex: 0, role: "group", "data-focus": options.keep, "aria-label": `${options.label}. Arrow keys read it point by point.` }, chart.root);
+  figure.addEventListener("pointermove", (event) => {
+    const box = chart.root.getBoundingClientRect();
+    const time = chart.from + (((event.clientX - box.left) * width) / box.width - chart.inner.left) / (chart.inner.right - chart.inner.left) * (chart.to - chart.from);
+    show(times.reduce((best, each, index) => (Math.abs(each - time) < Math.abs(times[best] - time) ? index : best), 0));
+  });
+  figure.addEventListener("keydown", (event) => {
+    const moves = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: times.length - 1 };
+    if (!(event.key in moves)) return;
+    event.preventDefault();
+    show(moves[event.key]);
+  });
+  const legend = shown.length > 1 ? el("ul", { class: "legend" }, shown.map((line) => el("li", {}, svg("svg", { class: "sample", viewBox: "0 0 28 10", "aria-hidden": true }, svg("path", { class: `line ${line.name}`, d: "M1,5L27,5" })), line.title))) : null;
+  return [legend, figure, readout].filter(Boolean);
+}
+
+function said(line, time, form) {
+  const point = line.points.find((each) => each.from <= time && time <= each.to);
+  if (!point) return "";
+  const interval = range(point, form);
+  return `${line.title} ${form(point.mean)}${interval ? ` (${interval})` : ""}`;
+}
+
+// Bars with intervals: rows {slot, mean, low, high, count}.
+export function barChart(width, rows, { label, form }) {
+  const { root, inner, y } = frame(width, HEIGHT, top(rows), form, label);
+  const step = (inner.right - inner.left) / rows.length;
+  rows.forEach((row, at) => {
+    const x = inner.left + step * (at + 0.5);
+    const half = Math.min(step * 0.32, 32);
+    root.append(svg("rect", { class: "bar live", x: x - half, width: 2 * half, y: y(row.mean), height: Math.max(inner.bottom - y(row.mean), 0), "data-slot": row.slot, "data-mean": row.mean }, svg("title", {}, `slot ${row.slot}: ${form(row.mean)} (${range(row, form)}), ${count(row.count)} shows`)));
+    if (known(row.low) && known(row.high)) {
+      root.append(svg("path", { class: "whisker", d: `M${x - 5},${y(row.high)}h10M${x},${y(row.high)}V${y(row.low)}M${x - 5},${y(row.low)}h10` }));
+    }
+    if (rows.length <= 12 || at % Math.ceil(rows.length / 12) === 0) {
+      root.append(svg("text", { class: "tick", x, y: HEIGHT - 8, "text-anchor": "middle" }, rows.length > 6 ? row.slot : `slot ${row.slot}`));
+    }
+  });
+  return root;
+}

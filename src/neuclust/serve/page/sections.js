@@ -1,0 +1,127 @@
+// The sections of an overview: figures, comparison, charts, learner and health.
+
+import { barChart, watchedLines } from "./charts.js";
+import { asTable, byId, clock, count, duration, el, known, number, percent, plural, range, refresh, table } from "./dom.js";
+import { itemMap } from "./map.js";
+
+const TITLES = { live: "live", holdout: "holdout", shadow: "shadow", random: "random (estimated)", fallback: "fallback" };
+const whole = (value) => percent(value, 0);
+
+function figure(title, value, note, state = "") {
+  return el("div", { class: "figure", "data-state": state }, el("p", { class: "title" }, title), el("p", { class: "value" }, value), el("p", { class: "note" }, note));
+}
+
+export function showNow(overview) {
+  const { comparison, learner, totals, series } = overview;
+  const live = comparison.find((row) => row.arm === "live")?.clicks;
+  const beaten = comparison.find((row) => row.arm === "random" && row.difference) ?? comparison.find((row) => row.difference);
+  const exploring = lately(series.exploring);
+  const served = overview.versions.find((version) => version.serving);
+  const figures = [
+    ["Clicks per request", live ? number(live.mean) : "–", live ? range(live) : "no feedback yet"],
+    [`Live against ${beaten ? beaten.arm : "random"}`, beaten ? signed(beaten.difference.mean) : "–", beaten ? range(beaten.difference, signed) : "not known yet"],
+    ["Decisions", count(totals.decisions), `${count(totals.answered)} with their reward known`],
+    ["Exploring slots", percent(exploring), "lately"],
+    ["Learner lag", duration(learner.lag), `${plural(learner.behind, "event")} behind`, learner.lag > 60 ? "bad" : ""],
+    ["Serving", served ? `version ${served.version}` : "no model yet", overview.promoted === null ? "the latest" : "pinned"],
+  ];
+  refresh("now", figures, () => figures.map((each) => figure(...each)));
+}
+
+// The share over the last points that hold a thousand slots.
+function lately(points) {
+  let [slots, explored] = [0, 0];
+  for (let at = points.length - 1; at >= 0 && slots < 1000; at -= 1) {
+    slots += points[at].count;
+    explored += points[at].count * points[at].mean;
+  }
+  return slots ? explored / slots : null;
+}
+
+const signed = (value) => (value > 0 ? "+" : "") + number(value);
+
+export function showComparison({ comparison, random }, name) {
+  refresh("comparison", [comparison, random, name], () => {
+    if (!comparison.length) return todo("No decisions yet. Ask for a slate:", `POST /v1/recommenders/${name}/recommendations`, '{"user": "u1"}');
+    const sentences = comparison.map((row) => el("li", { class: row.arm, "data-arm": row.arm }, row.sentence));
+    const rows = comparison.map((row) => [TITLES[row.arm], row.decisions === null ? "–" : count(row.decisions), count(row.answered), row.clicks ? number(row.clicks.mean, 3) : "–", range(row.clicks, (value) => number(value, 3)) || "–", row.difference ? signed(row.difference.mean) : "–", range(row.difference, signed) || "–"]);
+    const open = comparison.some((row) => row.provisional);
+    return [
+      el("ul", { class: "sentences" }, sentences),
+      open ? el("p", { class: "note" }, "Provisional: many decisions are still open, and those that nobody clicks are not counted before their window ends.") : null,
+      asTable("comparison", table("Arms compared", ["arm", "decisions", "rewards known", "clicks per request", "95 % interval", "live − arm", "95 % interval"], rows)),
+    ];
+  });
+}
+
+export function showClicks({ series, random, totals }, name) {
+  const lines = ["live", "random", "holdout", "shadow"].map((arm) => ({ name: arm, title: TITLES[arm], points: series[arm] ?? [] }));
+  const shown = lines.filter((line) => line.points.length);
+  refresh("clicks", [shown, random.problem, totals.decisions > 0, widthOf("clicks"), name], () => {
+    if (!shown.length) {
+      return totals.decisions ? todo("No rewards yet. Send what was clicked:", `POST /v1/recommenders/${name}/feedback`, '{"feedback_id": "f1", "decision_id": "…", "items": {"ITEM": 1}}') : todo("Nothing to draw before the first decisions.");
+    }
+    const rows = shown.flatMap((line) => line.points.map((point) => [line.title, clock(point.from, 86401), number(point.mean, 3), range(point, (value) => number(value, 3)) || "–", count(point.count)]));
+    const open = shown.some((line) => line.points.some((point) => point.settled === false));
+    return [
+      ...watchedLines(byId("clicks"), lines, { label: "Clicks per request over time with 95 % intervals", hint: "Bands are 95 % intervals. Point at the chart, or use the arrow keys.", keep: "clicks" }),
+      random.problem && totals.decisions ? el("p", { class: "note" }, random.problem) : null,
+      open ? el("p", { class: "note" }, "Hollow points: some decisions of that time are still open.") : null,
+      asTable("clicks", table("Clicks per request over time", ["arm", "from", "clicks per request", "95 % interval", "decisions"], rows)),
+    ];
+  });
+}
+
+export function showExploring({ series }) {
+  const points = series.exploring;
+  refresh("exploring", [points, widthOf("exploring")], () => {
+    if (!points.length) return todo("No live slates yet.");
+    const rows = points.map((point) => [clock(point.from, 86401), percent(point.mean), count(point.count)]);
+    const none = points.every((point) => point.mean === 0);
+    return [
+      ...watchedLines(byId("exploring"), [{ name: "exploring", title: "exploring", points }], { label: "Share of exploring slots over time", form: whole, hint: "Slots that show another item than the policy's first choice.", keep: "exploring" }),
+      none ? el("p", { class: "note" }, "No slot explores: PATCH this recommender with {\"exploration\": 0.1} to be able to compare with random.") : null,
+      asTable("exploring", table("Share of exploring slots", ["from", "share", "slots"], rows)),
+    ];
+  });
+}
+
+export function showSlots({ slots }) {
+  refresh("slots", [slots, widthOf("slots")], () => {
+    if (!slots.length) return todo("No rewards of live slates yet.");
+    const rows = slots.map((slot) => [`slot ${slot.slot}`, percent(slot.mean), range(slot, (value) => percent(value)) || "–", count(slot.count)]);
+    const width = Math.max(280, Math.round(byId("slots").clientWidth || 480));
+    return [
+      barChart(width, slots, { label: `Click rate by slot: ${rows.map(([slot, rate]) => `${slot} ${rate}`).join(", ")}`, form: (value) => percent(value, value < 0.1 && value > 0 ? 1 : 0) }),
+      el("p", { class: "note" }, "Whiskers are 95 % intervals; slot 1 is shown first."),
+      asTable("slots", table("Click rate by slot", ["slot", "click rate", "95 % interval", "shows"], rows)),
+    ];
+  });
+}
+
+export function showMap({ map }, name, items) {
+  refresh("map", [map, items, widthOf("map"), name], () => {
+    if (map && map.points.length) return itemMap(byId("map"), map);
+    if (items === 0) return todo("No items yet. Add some:", `PUT /v1/recommenders/${name}/items/ITEM`, '{"category": "books", "price": 12.5}');
+    return todo("The map is drawn once the first slate has fixed how items are read.");
+  });
+}
+
+export function showHealth({ learner, health, events, time, created }) {
+  refresh("health", [learner, health, events], () => {
+    const rows = [
+      ["events in the log", count(events)], ["applied by the learner", `${count(learner.applied)} (${count(learner.behind)} behind)`],
+      ["lag", duration(learner.lag)], ["lessons learned", count(learner.lessons)],
+      ["learner last heard", clock(learner.said, 86401)], ["last event", clock(time, 86401)], ["made", clock(created, 86401)],
+      ...Object.entries(health).filter(([, value]) => value !== null && typeof value !== "object").map(([key, value]) => [key.replaceAll("_", " "), typeof value === "boolean" ? (value ? "yes" : "no") : known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value)]),
+    ];
+    const list = el("dl", {}, rows.map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, value))));
+    return [learner.problem ? el("p", { class: "problem" }, learner.problem) : null, list];
+  });
+}
+
+const widthOf = (id) => byId(id).clientWidth;
+
+export function todo(text, line = "", body = "") {
+  return [el("p", { class: "todo" }, text), line ? el("pre", { class: "todo" }, body ? `${line}\n${body}` : line) : null];
+}
