@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from neuclust.client import Recommendation, RemoteRecommender
-from neuclust.experiment.shop import SLATE_SIZE, ShopRequest, SimulatedShop
+from neuclust.experiment.shop import DEVICES, SLATE_SIZE, ShopRequest, SimulatedShop
 
 CONFIGURATION: dict[str, Any] = {
     "slate_size": SLATE_SIZE,
-    "features": {"context": {"device": "category"}},
-    "cross": [["segment", "category"], ["segment", "price"]],
+    "features": {"context": {"device": {"kind": "category", "levels": list(DEVICES)}}},
+    "cross": [["segment", "category"], ["segment", "price"], ["device", "price"]],
     "exploration": 0.05,  # so that random slates can be judged from the log
     "window": 60.0,
     "mode": "holdout",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from neuclust.client.answers import Accepted, Recommendation, Version
 from neuclust.client.arguments import Asked, Came, Id, Told, Values
@@ -65,14 +65,14 @@ class RemoteRecommender(RemoteTables):
         """The published models, newest first."""
         return [Version.from_json(each) for each in self._get("versions")["versions"]]
 
-    def promote(self, version: int) -> None:
-        """Serve this version from now on; learning goes on."""
-        self.transport.call("POST", f"{self.path}/versions/{int(version)}:promote")
+    def promote(self, version: int | Literal["latest"]) -> None:
+        """Serve this version from now on, or always the latest; learning goes on."""
+        self.transport.call("POST", f"{self.path}/versions/{segment(version)}:promote")
 
-    def erase(self, user: Id) -> dict[str, Any]:
-        """Delete what is known of a user: their row and the payloads of their events."""
+    def erase(self, user: Id) -> bool:
+        """Delete what is known of a user: row, decisions and feedback; False: it is logged and will be done soon."""
         body = self.transport.call("DELETE", f"{self.path}/users/{segment(user)}/history").body
-        return as_object(body) if body else {}
+        return bool(body and as_object(body).get("done"))
 
     def overview(self) -> dict[str, Any]:
         """What the page shows."""

@@ -1,6 +1,6 @@
 """The tables of items and users of a recommender of the service."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +51,13 @@ class RemoteTables:
     def users(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every user with their values, in the order of their ids."""
         return self._rows("users")
+
+    def put_history(self, rows: Iterable[Values], columns: Mapping[str, str] | None = None) -> int:
+        """Warm start: slates of another system, a row per decision and item; how many slates it has."""
+        content = b"\n".join(as_body(row).content for row in rows)
+        params = {"columns": as_body(columns or {}).content.decode()}
+        reply = self.transport.call("POST", f"{self.path}/history:batch", Body(content, LINES), params)
+        return int(as_object(reply.body)["decisions"])
 
     @property
     def path(self) -> str:

@@ -30,7 +30,8 @@ class ServeCommand:
     host: str = option("127.0.0.1", "Where to listen; other than loopback only with API keys.", "HOST")
     port: int = option(8000, "Where to listen; 0: any free one, which is printed.", "PORT", min=0)
     role: Role = option(Role.ALL, "all: API and learner; api or learner alone: several processes on PostgreSQL.")
-    rate: float = option(0.0, "Requests per second and key before 429; 0: no limit.", "N", min=0)
+    rate: float = option(0.0, "Requests per second of one client before 429; 0: no limit.", "N", min=0)
+    longest_wait: float = option(0.25, "Seconds a request may wait for those before it; beyond that: 503.", "SECONDS")
     log_level: LogLevel = option(LogLevel.INFO, "What is logged on stderr.")
 
 
@@ -41,11 +42,11 @@ def serve(options: ServeCommand) -> None:
     """
     limit_threads()
     with installed():
-        from neuclust.serve.api.running import ServeOptions
+        from neuclust.serve.api.options import ServeOptions
         from neuclust.serve.api.running import serve as run
     run(
         ServeOptions(
             db=address_of(options.db), host=options.host, port=options.port, role=options.role.value,
-            rate=options.rate, log_level=options.log_level.value,
+            rate=options.rate, longest_wait=options.longest_wait, log_level=options.log_level.value,
         )
     )  # fmt: skip

@@ -54,8 +54,8 @@ class Changes(Body):
     """What may change while a recommender runs; after the first slate only these."""
 
     exploration: float | Exploring | None = Field(None, description="share of slots that explore, or its parts")
-    window: float = Field(3600.0, gt=0, description="seconds a decision waits for feedback")
-    learn_after: float | None = Field(None, ge=0, description="seconds after which it is learned, though it is open")
+    window: float = Field(3600.0, gt=0, le=1e10, description="seconds a decision waits for feedback")
+    learn_after: float | None = Field(None, ge=0, le=1e10, description="seconds after which it is learned, open or not")
     unanswered: Literal["zeros", "unseen"] = "zeros"
     mode: Literal["live", "shadow", "holdout"] = "live"
     holdout: Holdout = Holdout()
