@@ -149,6 +149,12 @@ BENCHMARKS = {
         quick="--store postgres --kills 10",
         full="--store postgres --kills 500 --json docs/records/store_kills.json",
     ),
+    "store-damage": Benchmark(
+        "whether damage of a SQLite file, or of models and states in it, is ever read as if it were whole",
+        "store_damage",
+        quick="--trials 20",
+        full="--trials 1000 --json docs/records/store_damage.json",
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "sweep_overhead",

@@ -44,7 +44,8 @@ class Server:
     def start(self) -> None:
         """Wait until it accepts connections; recovers what a kill left."""
         places = "-c listen_addresses=127.0.0.1 -c unix_socket_directories="
-        settings = f"-p {self.port} {places} -c max_connections=200"
+        # after a kill it makes its files durable one by one unless told to do it for all at once
+        settings = f"-p {self.port} {places} -c max_connections=200 -c recovery_init_sync_method=syncfs"
         log = self.folder / "log"
         try:
             _as_owner("pg_ctl", "start", "-w", "-t", "60", "-D", self.data, "-l", log, "-o", settings)
@@ -114,7 +115,7 @@ def made_server(folder: Path) -> Server:
             shutil.chown(path, OWNER, OWNER)
     _as_owner(
         "initdb", "-D", folder / "data", "-U", OWNER, "-E", "UTF8", "--locale=C.UTF-8", "-A", "scram-sha-256",
-        f"--pwfile={secret}",
+        f"--pwfile={secret}", "--no-sync",
     )  # fmt: skip
     return Server(folder, _free_port())
 

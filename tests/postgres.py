@@ -1,6 +1,6 @@
 """The PostgreSQL of a test run: one server, shared by all workers, that ends with the last of them.
 
-`postgres_address()` gives an address with nothing in it; `tests_server()` is a server for a test that stops it.
+`postgres_address()` gives an address with nothing in it; `private_postgres()` is a server for a test that stops it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.postgres_server import PASSWORD, NoPostgres, Server, end_server, made_server, private_server, programs
 
-__all__ = ["PASSWORD", "Server", "postgres_address", "tests_server"]
+__all__ = ["PASSWORD", "Server", "postgres_address", "private_postgres"]
 
 
 def postgres_address() -> str:
@@ -29,7 +29,7 @@ def postgres_address() -> str:
 
 
 @contextlib.contextmanager
-def tests_server() -> Iterator[Server]:
+def private_postgres() -> Iterator[Server]:
     """A server that no other test uses; skips where there is none."""
     _need_postgres()
     with private_server() as server:
