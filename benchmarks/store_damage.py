@@ -40,13 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counts = {kind: dict(trials(kind, options.trials, options.seed)) for kind in ("file", "blobs")}
     print(json.dumps(counts, indent=1))
     if options.json is not None:
-        command = (
-            f"python -m benchmarks.store_damage --trials {options.trials} --seed {options.seed} --json {options.json}"
-        )
-        options.json.write_text(
-            json.dumps({"command": f"python -m benchmarks.store_damage {words}", **counts}, indent=1) + "\n",
-            encoding="utf-8",
-        )
+        words = f"--trials {options.trials} --seed {options.seed} --json {options.json}"
+        record = {"command": f"python -m benchmarks.store_damage {words}", **counts}
+        options.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return 1 if any("wrong" in count for count in counts.values()) else 0
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from benchmarks.store_faults import with_fault
 from neuclust.serve.store.contract import DECISION, Event, Store, StoreError, Version
 from neuclust.serve.store.opening import open_store
+from neuclust.serve.store.sql import SqlStore
 
 THREADS = 4
 LARGEST = 12  # events in a group
@@ -51,12 +52,21 @@ def main() -> None:
     """Write until somebody ends this process."""
     logging.getLogger("psycopg.pool").setLevel(logging.CRITICAL)
     orders = Orders(**json.loads(sys.stdin.readline()))
-    store = with_fault(open_store(orders.address), orders.fault)
+    store = with_fault(opened(orders.address), orders.fault)
     say("ready")
     for thread in range(THREADS):
         again = orders.again[thread::THREADS]
         threading.Thread(target=append_forever, args=(store, orders, thread, again), daemon=True).start()
     publish_forever(store, orders.id)
+
+
+def opened(address: str) -> SqlStore:
+    """The store, also where its server is killed while it is opened."""
+    while True:
+        try:
+            return open_store(address)
+        except StoreError:
+            time.sleep(0.01)
 
 
 def append_forever(store: Store, orders: Orders, thread: int, again: list[list[str]]) -> None:
