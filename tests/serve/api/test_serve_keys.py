@@ -70,7 +70,9 @@ def test_every_route_is_in_the_table(keyed: tuple[RunningService, dict[str, str]
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(ROUTES))
-def test_a_route_opens_for_its_scope_alone(keyed: tuple[RunningService, dict[str, str]], method: str, path: str) -> None:
+def test_a_route_opens_for_its_scope_alone(
+    keyed: tuple[RunningService, dict[str, str]], method: str, path: str
+) -> None:
     """Fails when a route answers without a key, with a key of another scope, or one for another recommender."""
     service, secrets = keyed
     scope = ROUTES[method, path]

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from running_service import RunningService, eventually, running
 
+from neuclust.serve.api.guards import SMALL
+
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
@@ -214,3 +216,12 @@ def test_the_log_can_be_exported(service: RunningService) -> None:
     lines = [json.loads(line) for line in service.client.get("/v1/recommenders/shop/log").text.splitlines()]
     assert lines[0]["event"] == "start"
     assert {"items", "decision", "feedback"} <= {line["event"] for line in lines}
+
+
+def test_large_bodies_are_turned_away(service: RunningService) -> None:
+    """Fails when a body beyond its limit is read, with or without a length."""
+    url, kind = "/v1/recommenders/shop/recommendations", {"content-type": "application/json"}
+    large = json.dumps({"eligible": ["x" * 100] * (SMALL // 100)}).encode()
+    assert service.client.post(url, content=large, headers=kind).status_code == 413
+    pieces = (large[start : start + 65536] for start in range(0, len(large), 65536))
+    assert service.client.post(url, content=pieces, headers=kind).status_code == 413

@@ -34,7 +34,8 @@ def make_app(service: Service, hosts: Sequence[str] | None = None) -> FastAPI:
 
     app = FastAPI(
         title="neuclust", version=version("neuclust"), openapi_url="/openapi.json", docs_url=None, redoc_url=None,
-        summary="Choose K of many, again and again, and learn.", lifespan=lifespan, redirect_slashes=False, separate_input_output_schemas=False,
+        summary="Choose K of many, again and again, and learn.", lifespan=lifespan, redirect_slashes=False,
+        separate_input_output_schemas=False,
     )  # fmt: skip
     app.state.service = service
     for each in ROUTES:

@@ -5,6 +5,7 @@ import logging
 import os
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from neuclust.serve.store.opening import open_store
 LOG = logging.getLogger("neuclust.serve")
 SWITCH = 0.001  # seconds a thread keeps Python: models are loaded beside requests
 BACKLOG = 1024
+AGAIN = (0.5, 30.0)  # seconds before a learner that ended is started again, at first and at most
 
 
 def serve(options: ServeOptions, say: Callable[[str], None] = print) -> None:
@@ -43,8 +45,32 @@ def serve(options: ServeOptions, say: Callable[[str], None] = print) -> None:
         _check_reach(store, options)
         listening = _listening(options)
         if options.role == "all":
-            stack.enter_context(LearnerProcess(options.db))
+            stack.enter_context(_learning(options.db))
         _run(Service(store, options, keys), options, listening, say)
+
+
+@contextlib.contextmanager
+def _learning(db: str) -> Iterator[None]:
+    """The learner beside the service, started again where it ended; what it did not learn is in the log."""
+    learner, ended = LearnerProcess(db), threading.Event()
+
+    def watch() -> None:
+        wait = AGAIN[0]
+        while not ended.wait(wait):
+            wait = AGAIN[0] if learner.alive else min(2 * wait, AGAIN[1])
+            if not learner.alive:
+                LOG.warning("the learner ended; it is started again")
+                learner.start()
+
+    learner.start()
+    watcher = threading.Thread(target=watch, name="learner's watch", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
+        learner.stop()
 
 
 def _check_reach(store: Store, options: ServeOptions) -> None:
