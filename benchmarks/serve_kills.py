@@ -152,11 +152,11 @@ def play(made: Site, kills: int, shoppers: int, seed: int) -> tuple[Ledger, Coun
         end.set()
         for thread in threads:
             thread.join()
-    _drain(shop)
+    drain(shop)
     return ledger, killed, [sentence for each in people for sentence in each.failed]
 
 
-def _drain(shop: Any) -> None:
+def drain(shop: Any) -> None:
     """Wait until the learner has come to the end of the log."""
     deadline = time.monotonic() + DRAIN
     while time.monotonic() < deadline:
