@@ -18,6 +18,7 @@ from neuclust.serve.learner.publishing import Pace
 from neuclust.serve.store.contract import Head, Store
 
 QUICK = Pace(publish=0.0, share=0.0, state=0.0, progress=0.0, summary=0.0, heartbeat=60.0)
+SQLITE = pytest.mark.parametrize("store_address", ["sqlite"], indirect=True)  # where the kind makes no difference
 
 
 def drained(loop: Loop, most: int = 1_000) -> None:
@@ -72,6 +73,7 @@ def test_a_version_is_the_fold_of_the_log(store: Store, service: Service) -> Non
     loop.lease.release()
 
 
+@SQLITE
 def test_old_models_and_states_are_dropped_but_not_the_pinned_one(store: Store, service: Service) -> None:
     """Fails when more than the last models and states are kept, or the pinned model goes."""
     loop = Loop(store, Lease(store), QUICK)
@@ -136,6 +138,7 @@ def test_without_a_whole_state_after_an_erasure_the_others_go_on(store: Store, s
     loop.lease.release()
 
 
+@SQLITE
 def test_a_recommender_that_fails_is_reported_and_tried_again(store: Store, service: Service) -> None:
     """Fails when a log that cannot be folded stops the others, or is not tried again."""
     bad = store.create("bad", b'{"slate_size": "many"}')
@@ -153,6 +156,7 @@ def test_a_recommender_that_fails_is_reported_and_tried_again(store: Store, serv
     loop.lease.release()
 
 
+@SQLITE
 def test_windows_that_end_become_events(store: Store) -> None:
     """Fails when a decision without feedback is not learned though its window ended and nothing else happens."""
     service = stored(store, window=0.2)
@@ -170,6 +174,7 @@ def test_windows_that_end_become_events(store: Store) -> None:
     loop.lease.release()
 
 
+@SQLITE
 def test_tables_follow_and_serve_what_was_learned(store: Store, service: Service) -> None:
     """Fails when an API process that starts later has other tables or another model than the log gives."""
     loop = Loop(store, Lease(store), QUICK)

@@ -14,7 +14,6 @@ from neuclust.serve.store.chain import verify_chain
 from neuclust.serve.store.contract import ERASURE, Head, Progress, Row, Store
 
 BATCH = 500  # events read at a time
-SLICE = 0.5  # seconds after which other recommenders have their turn
 PATIENCE = 1.0  # seconds between two expiries: the store's clock may be behind
 
 
@@ -74,14 +73,16 @@ class Follower:
 
     def _catch_up(self) -> bool:
         """Fold events for a while; each is seen to follow the one before it."""
-        start, before = time.monotonic(), self.fold.seq
-        while self.fold.seq < self.head.seq and time.monotonic() - start < SLICE:
+        end, before = time.monotonic() + self.pace.slice, self.fold.seq
+        while self.fold.seq < self.head.seq:
             if not self._rows:
                 rows = self.store.read(self.head.id, self.fold.seq, BATCH)
                 self._rows.extend(verify_chain(rows, self.fold.hash, self.fold.seq))
             if not self._rows:
                 break
             self._apply(self._rows.popleft())
+            if time.monotonic() >= end:
+                break
         return self.fold.seq > before
 
     def _apply(self, row: Row) -> None:

@@ -27,6 +27,7 @@ class Pace:
     progress: float = 0.5
     summary: float = 2.0  # between two computations of what progress tells people
     heartbeat: float = 5.0  # of a recommender where nothing happens
+    slice: float = 0.5  # of folding, after which progress is written and other recommenders have their turn
 
 
 @dataclass
