@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
-from importlib.resources import files
+from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
@@ -15,27 +16,29 @@ from neuclust.serve.api.routes.decisions import told
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
 from neuclust.serve.api.served import Served
 from neuclust.serve.api.service import Service
-from neuclust.serve.statistics.overview import overview
+from neuclust.serve.page import page_files
+from neuclust.serve.statistics.clusters import item_map, sampled
+from neuclust.serve.statistics.overview import chosen_lately, overview
 from neuclust.serve.store.contract import DECISION
 
 routes = router()
-PAGE = {
-    "": ("index.html", "text/html; charset=utf-8"), "page.css": ("page.css", "text/css; charset=utf-8"),
-    "page.js": ("page.js", "text/javascript; charset=utf-8"),
-}  # fmt: skip
+FILES = {"/" if name == "index.html" else f"/{name}": file for name, file in page_files().items()}
 EVERY = 1.0  # seconds between overviews
 LATEST = 20  # decisions on the page
+MAP_EVERY = 15.0  # seconds after which a map of other items, or of another model, is made
+MOST_MAPS = 64
 MOST_WATCHERS = 32
 _watchers = asyncio.Semaphore(MOST_WATCHERS)
 
 
-@routes.get("/", include_in_schema=False)
-@routes.get("/page.css", include_in_schema=False)
-@routes.get("/page.js", include_in_schema=False)
 async def page(request: Request) -> Response:
     """The page and its parts."""
-    name, media = PAGE[request.url.path.strip("/")]
-    return Response(files("neuclust.serve").joinpath("page", name).read_bytes(), media_type=media)
+    content, media = FILES[request.url.path]
+    return Response(content, media_type=media)
+
+
+for path in FILES:  # a route for each: what is asked for never becomes the name of a file
+    routes.add_api_route(path, page, include_in_schema=False)
 
 
 @routes.get(
@@ -45,10 +48,45 @@ async def page(request: Request) -> Response:
 async def get_overview(name: Name, service: Serving) -> Any:
     """What the page shows."""
     served = await service.with_served(name, lambda served: served)
-    return await asyncio.to_thread(_overview, service, served)
+    return await _overview(service, served)
 
 
-def _overview(service: Service, served: Served) -> dict[str, Any]:
+async def _overview(service: Service, served: Served) -> dict[str, Any]:
+    drawn = await _map(service, served)
+    return await asyncio.to_thread(_told, service, served, drawn)
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    """A map, what it was made of, and when."""
+
+    mark: tuple[int, int]
+    made: float
+    map: dict[str, Any]
+
+
+_maps: dict[int, _Map] = {}  # by recommender; the oldest are dropped
+
+
+async def _map(service: Service, served: Served) -> dict[str, Any] | None:
+    """The map of a recommender's items, None before a first request fixed how they are read."""
+    kept, mark, now = _maps.get(served.id), (served.head.tables, served.version), time.monotonic()
+    if kept is not None and (kept.mark == mark or now - kept.made < MAP_EVERY):
+        return kept.map
+    model = served.model
+    if model is None:
+        return None
+    chosen = chosen_lately(service.follower.progress.get(served.name))
+    sample = await service.with_served(served.name, lambda served: sampled(served.stock.catalogue, chosen))
+    drawn = await asyncio.to_thread(item_map, sample, model.learner.policy)
+    _maps.pop(served.id, None)
+    _maps[served.id] = _Map(mark, now, drawn)
+    while len(_maps) > MOST_MAPS:
+        del _maps[next(iter(_maps))]
+    return drawn
+
+
+def _told(service: Service, served: Served, drawn: dict[str, Any] | None) -> dict[str, Any]:
     store = service.store
     head = store.head(served.name)
     if head is None:
@@ -60,7 +98,7 @@ def _overview(service: Service, served: Served) -> dict[str, Any]:
         "mode": served.configuration.mode, "policy": served.settings.policy.name,
     }  # fmt: skip
     return overview(
-        head, store.progress(head.id), store.versions(head.id, LATEST), [told(row) for row in latest], health
+        head, store.progress(head.id), store.versions(head.id, LATEST), [told(row) for row in latest], health, drawn
     )
 
 
@@ -80,7 +118,7 @@ async def stream(name: Name, service: Serving, request: Request) -> StreamingRes
         async with _watchers:
             while not await request.is_disconnected():
                 try:
-                    found = await asyncio.to_thread(_overview, service, served)
+                    found = await _overview(service, served)
                 except NeuclustError as error:
                     yield f"event: problem\ndata: {json.dumps(str(error))}\n\n"
                     return
