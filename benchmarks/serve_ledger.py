@@ -28,6 +28,10 @@ class Ledger:
     wrong: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __len__(self) -> int:
+        """Acknowledged decisions and feedback."""
+        return len(self.decisions) + len(self.feedback)
+
     def decided(self, request: str, decision: str, items: Sequence[str]) -> None:
         """An answer; the same request must get the same one every time."""
         told = (decision, tuple(items))
