@@ -33,7 +33,9 @@ from tools.own_service import OwnService
 
 NAME, ITEMS, USERS = "shop", 60, 40
 PATIENT = Retry(times=400, first=0.05, longest=0.5)
-PAUSE = (0.3, 2.0)  # seconds between a start and the next kill
+ANSWERS = (10, 60)  # acknowledged events between two kills: a service that serves nobody has nothing to lose
+MOMENT = 0.05  # seconds after that, drawn from 0: anywhere within a request or a commit
+LONGEST = 120.0  # seconds without enough of them, which is a fault
 DRAIN = 300.0  # seconds for the learner to come to the end of the log
 Record = dict[str, Any]
 
@@ -143,20 +145,31 @@ def play(made: Site, kills: int, shoppers: int, seed: int) -> tuple[Ledger, Coun
     try:
         targets = made.targets()
         for _ in range(kills):
-            time.sleep(coins.uniform(*PAUSE))
+            _served(ledger, coins.randint(*ANSWERS))
+            time.sleep(coins.uniform(0.0, MOMENT))
             name = coins.choice(sorted(targets))
             targets[name]()
             killed[name] += 1
-        time.sleep(1.0)
+        _served(ledger, ANSWERS[1])  # it serves after the last one, too
     finally:
         end.set()
         for thread in threads:
             thread.join()
-    _drain(shop)
+    drain(shop)
     return ledger, killed, [sentence for each in people for sentence in each.failed]
 
 
-def _drain(shop: Any) -> None:
+def _served(ledger: Ledger, count: int) -> None:
+    """Wait until clients were told of so many more events; a service that does not come back is a fault."""
+    wanted, deadline = len(ledger) + count, time.monotonic() + LONGEST
+    while len(ledger) < wanted:
+        if time.monotonic() > deadline:
+            ledger.wrong.append(f"fewer than {count} events were acknowledged within {LONGEST:g} seconds of a start")
+            return
+        time.sleep(0.005)
+
+
+def drain(shop: Any) -> None:
     """Wait until the learner has come to the end of the log."""
     deadline = time.monotonic() + DRAIN
     while time.monotonic() < deadline:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from neuclust.serve.events import decode
 from neuclust.serve.fold.replay import replay
-from neuclust.serve.store.opening import open_store
-
 from neuclust.serve.store.contract import DECISION, FEEDBACK, ITEMS, Row, Store
+from neuclust.serve.store.opening import open_store
 
 PAGE = 2_000  # events read at once
 MOST_TOLD = 20  # sentences of one kind
@@ -28,6 +27,10 @@ class Ledger:
     items: set[str] = field(default_factory=set)
     wrong: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __len__(self) -> int:
+        """Acknowledged decisions and feedback."""
+        return len(self.decisions) + len(self.feedback)
 
     def decided(self, request: str, decision: str, items: Sequence[str]) -> None:
         """An answer; the same request must get the same one every time."""
@@ -61,8 +64,8 @@ def faults(db: str, name: str, ledger: Ledger) -> tuple[list[str], dict[str, Any
         if head is None:
             return [f"the recommender {name} is gone"], {"events": 0, "lessons": 0}
         rows = list(events(store, head.id))
-        found = [*ledger.wrong, *_lost(rows, ledger), *_order(rows), *_learned(store, head.id, rows)]
-        found += [str(each) for each in replay(store, name, verify=True) if not each.equal]
+        found = [*ledger.wrong, *_lost(rows, ledger), *_order(rows), *_learned(told_of(store, head.id), rows)]
+        found += [f"replay: {each.problem or each.differences}" for each in replay(store, name) if not each.same]
         progress = store.progress(head.id)
         return found, {"events": len(rows), "lessons": 0 if progress is None else progress.lessons}
     finally:
@@ -93,16 +96,20 @@ def _order(rows: Sequence[Row]) -> list[str]:
     return [*found[:MOST_TOLD], *(f"the time of event {seq} goes back" for seq in back[:MOST_TOLD])]
 
 
-def _learned(store: Store, id: int, rows: Sequence[Row]) -> list[str]:
-    """Decisions that were learned twice, and feedback the learner has told nothing of."""
-    lessons: Counter[str] = Counter()
-    told: set[int] = set()
+def told_of(store: Store, id: int) -> dict[int, Any]:
+    """What the learner told of every event, by its place in the log."""
+    found: dict[int, Any] = {}
     after = 0
     while page := store.told(id, after, PAGE):
-        told.update(page)
-        for content in page.values():
-            lessons.update(each["decision"] for each in decode(content).get("lessons", ()) if not each["revised"])
+        found |= {seq: decode(content) for seq, content in page.items()}
         after = max(page)
+    return found
+
+
+def _learned(told: Mapping[int, Any], rows: Sequence[Row]) -> list[str]:
+    """Decisions that were learned twice, and feedback the learner has told nothing of."""
+    lessons = [each for content in told.values() for each in content.get("lessons", ())]
+    times = Counter(each["decision"] for each in lessons if not each["revised"])
     untold = [row.seq for row in rows if row.kind == FEEDBACK and row.seq not in told]
-    twice = [f"decision {decision} was learned {times} times" for decision, times in lessons.items() if times > 1]
+    twice = [f"decision {decision} was learned {count} times" for decision, count in times.items() if count > 1]
     return [*twice[:MOST_TOLD], *(f"the learner has told nothing of feedback {seq}" for seq in untold[:MOST_TOLD])]

@@ -1,10 +1,13 @@
 """`neuclust serve`: recommenders behind HTTP, with a log that loses nothing and a page to watch them."""
 
 import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from neuclust.cli.command import limit_threads, option
 from neuclust.cli.service_database import address_of, db_option, installed
+from neuclust.errors import ConfigError
 
 
 class Role(enum.StrEnum):
@@ -44,9 +47,19 @@ def serve(options: ServeCommand) -> None:
     with installed():
         from neuclust.serve.api.options import ServeOptions
         from neuclust.serve.api.running import serve as run
-    run(
-        ServeOptions(
+    with _named():
+        chosen = ServeOptions(
             db=address_of(options.db), host=options.host, port=options.port, role=options.role.value,
             rate=options.rate, longest_wait=options.longest_wait, log_level=options.log_level.value,
-        )
-    )  # fmt: skip
+        )  # fmt: skip
+    run(chosen)
+
+
+@contextmanager
+def _named() -> Iterator[None]:
+    """Inside, a refused setting of the service is named as a field, which becomes its option."""
+    try:
+        yield
+    except ConfigError as error:
+        name, _, sentence = str(error).partition(".")[2].partition(": ")
+        raise ConfigError(sentence, field=name) from None
