@@ -107,7 +107,7 @@ class RunningService:
         eventually(done, "the learner has applied the log")
 
 
-def eventually(check: Callable[[], bool], what: str, seconds: float = HANG_SECONDS) -> None:
+def eventually(check: Callable[[], bool], what: str, seconds: float = 240.0) -> None:
     """Wait for something that takes time; fails where it does not come."""
     end = time.monotonic() + seconds
     while not check():

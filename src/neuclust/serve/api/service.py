@@ -8,7 +8,7 @@ from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from typing import Any, TypeVar
 
-from neuclust.errors import NeuclustError
+from neuclust.errors import ConfigError, DataError, NeuclustError
 from neuclust.recommender.requests import read_request
 from neuclust.recommender.tables.values import Value
 from neuclust.serve.api.answers import answer_of
@@ -110,19 +110,20 @@ class Service:
                 settle(ask.answer, error)
 
     def _freeze(self, served: Served, asks: Sequence[Ask]) -> None:
-        """Have the schema fixed by the tables so far and the columns of the first request; once, whoever asks."""
-        row: Mapping[str, Value] = {}
-        user = None
+        """Have the schema fixed by the first request that is in order, or by the tables alone."""
         for ask in asks:
-            with contextlib.suppress(NeuclustError):
+            with contextlib.suppress(DataError, ConfigError):
                 details: dict[str, Any] = {"user_features": ask.body.user_features, "context": ask.body.context}
                 row = read_request(ask.body.user, details, served.settings.slate_size).row
-                served.tables.check_freeze(row)
-                user = ask.body.user
-                break
-        else:
-            row = {}  # every request was wrong: the tables alone
-            served.tables.check_freeze(row)
+                self.fix_schema(served, row, ask.body.user)
+                return
+        self.fix_schema(served, {}, None)
+
+    def fix_schema(self, served: Served, row: Mapping[str, Value], user: str | None) -> None:
+        """Have the schema fixed by the tables so far and the columns of a request; once, whoever asks first."""
+        if served.schema is not None:
+            return
+        served.tables.check_freeze(row)  # refuses
         self.store.append({served.id: [freeze_event(row, user)]})
         self.synced(served.name)
 

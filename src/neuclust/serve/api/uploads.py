@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.log.logged_slates import read_slates
+from neuclust.recommender.log.logged_slates import LoggedSlate, read_slates
 from neuclust.recommender.options import Settings
 from neuclust.recommender.tables.tables import Table, read_table
 from neuclust.recommender.tables.values import Value, plain_row, value_from_json, value_to_json
@@ -161,8 +161,17 @@ def removal_of(table: str, id: str) -> Event:
 # --- slates of another system ---------------------------------------------------------------------------------
 
 
-def read_history(body: bytes, media: str, columns: Mapping[str, Any], settings: Settings) -> tuple[list[Event], int]:
-    """The events of a warm start, a thousand slates at most in each, and the number of slates; all or nothing."""
+@dataclass(frozen=True, slots=True)
+class History:
+    """Slates of another system as events, their number, and the context columns of the first one."""
+
+    events: list[Event]
+    slates: int
+    context: dict[str, Value]
+
+
+def read_history(body: bytes, media: str, columns: Mapping[str, Any], settings: Settings) -> History:
+    """A warm start, refused as a whole where a row is wrong. The slates of a user are together: they can be erased."""
     kind = _kind(media)
     source: Any = _from_file("history", body, KINDS[kind]).columns if KINDS[kind] else _json_rows(body, kind != JSON)
     table = read_table(source, "history")
@@ -170,12 +179,16 @@ def read_history(body: bytes, media: str, columns: Mapping[str, Any], settings: 
     ids = {names.get(part, part) for part in ("user", "item")} & table.columns.keys()
     texts = {name: [_as_id(value) if name in ids else value for value in vs] for name, vs in table.columns.items()}
     slates = read_slates(texts, names, settings.feedback, settings.slate_size)  # refuses
+    by_user: dict[str | None, list[LoggedSlate]] = {}
+    for slate in slates:
+        by_user.setdefault(None if slate.user is None else str(slate.user), []).append(slate)
     events = []
-    for start in range(0, len(slates), TOGETHER):
-        places = [at for slate in slates[start : start + TOGETHER] for at in slate.rows]
-        rows = [{name: values[at] for name, values in texts.items() if values[at] is not None} for at in places]
-        events.append(history_event(rows, names))
-    return events, len(slates)
+    for user, theirs in by_user.items():
+        for start in range(0, len(theirs), TOGETHER):
+            places = [at for slate in theirs[start : start + TOGETHER] for at in slate.rows]
+            rows = [{name: values[at] for name, values in texts.items() if values[at] is not None} for at in places]
+            events.append(history_event(rows, names, user))
+    return History(events, len(slates), dict(slates[0].context) if slates else {})
 
 
 def _as_id(value: Value) -> Value:

@@ -131,6 +131,8 @@ async def put_history(
             raise ValueError("no object")
     except ValueError as error:
         raise DataError(f"columns: expected a JSON object of parts and columns, got {error!s:.100}") from None
-    events, decisions = await asyncio.to_thread(read_history, body, media, names, served.settings)
-    await service.append(served.id, events)
-    return {"decisions": decisions}
+    found = await asyncio.to_thread(read_history, body, media, names, served.settings)
+    if found.events:
+        await service.with_served(name, lambda served: service.fix_schema(served, found.context, None))
+        await service.append(served.id, found.events)
+    return {"decisions": found.slates}
