@@ -54,7 +54,7 @@ class Follower:
         expired = drained and self._expire()
         waited = time.monotonic() - self._said
         if self._told or self._said_seq != self.fold.seq:
-            if waited >= self.pace.progress or drained:
+            if waited >= (self.pace.drained if drained else self.pace.progress):
                 self._advance(token)
         elif waited >= self.pace.heartbeat:
             self._advance(token)

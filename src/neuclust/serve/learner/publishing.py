@@ -25,6 +25,7 @@ class Pace:
     state: float = 60.0
     events: int = 20_000  # after which a state is written at the latest
     progress: float = 0.5
+    drained: float = 0.1  # where all events are applied: each write takes its turn among those of requests
     summary: float = 2.0  # between two computations of what progress tells people
     heartbeat: float = 5.0  # of a recommender where nothing happens
     slice: float = 0.5  # of folding, after which progress is written and other recommenders have their turn
