@@ -134,6 +134,9 @@ def test_errors_of_the_disk_are_no_acknowledgements(
     for _ in range(3):
         with pytest.raises(StoreError):
             append(store, head, written)
+        if operation == "read":
+            with pytest.raises(StoreError):
+                store.read(head.id, 0, 10)
     disk.failing = None
     check_log(store, head, written)
     written = append(store, head, written)
