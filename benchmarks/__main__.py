@@ -155,6 +155,12 @@ BENCHMARKS = {
         quick="--trials 20",
         full="--trials 1000 --json docs/records/store_damage.json",
     ),
+    "store-speed": Benchmark(
+        "events per second that a store makes durable, on SQLite and on PostgreSQL",
+        "store_speed",
+        quick="--groups 30",
+        full="--json docs/records/store_speed.json",
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "sweep_overhead",

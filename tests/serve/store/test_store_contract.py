@@ -118,6 +118,14 @@ def test_a_taken_key_or_request_is_answered_with_its_row(store: Store) -> None:
     assert [(answer.seq, answer.time) for answer in again[:2]] == [(3, rows[1].time)] * 2
     assert [answer.earlier for answer in again] == [rows[1], rows[1], None]
     assert again[2].seq == 4
+    # the key alone, and the request alone, in one call
+    fresh = [
+        decision(20, request=None),
+        decision(20, request=None),
+        decision(21, key=None),
+        decision(22, request="r21"),
+    ]
+    assert [answer.seq for answer in store.append({head.id: fresh})[head.id]] == [5, 5, 6, 6]
     # another kind or another recommender has keys of its own
     other = store.create("other", b"{}")
     answers = store.append({head.id: [Event(FEEDBACK, b"", key="d1")], other.id: [decision(1)]})
@@ -203,10 +211,12 @@ def test_many_writers_share_one_sequence(store: Store, store_address: str) -> No
 
     reader = threading.Thread(target=poll)
     reader.start()
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(1, 5)))
-    done.set()
-    reader.join()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(write, range(1, 5)))
+    finally:
+        done.set()
+        reader.join()
     rows = store.read(head.id, 0, 1000)
     assert len(rows) == 1 + 4 * 6 * 5 + 1
     assert seen == rows[: len(seen)]

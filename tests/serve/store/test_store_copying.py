@@ -23,7 +23,7 @@ def filled(store: Store) -> None:
         id = store.create(name, name.encode()).id
         store.append({id: [decision(number, user="ann" if number == 3 else "bob") for number in range(1, 9)]})
         store.publish(id, token, version(1, 3), b"first", b"first state")
-        store.publish(id, token, version(2, 6), bytes(600_000), b"second state" * 50_000)
+        store.publish(id, token, version(2, 6), bytes(300_000), b"second state" * 50_000)
         store.publish(id, token, version(3, 8, state=False), b"", None)
         store.advance(id, token, Progress(9, 4, 7.5, {"loss": 1}), {2: b"two", 7: b"seven"})
     head = store.head("two")

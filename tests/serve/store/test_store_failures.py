@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
-from postgres import private_postgres
-from stores import decision
+from postgres import postgres_address, private_postgres
+from stores import decision, version
 
 from benchmarks.store_damage import trials
 from neuclust.serve.store import postgres, sqlite
@@ -134,6 +134,9 @@ def test_errors_of_the_disk_are_no_acknowledgements(
     for _ in range(3):
         with pytest.raises(StoreError):
             append(store, head, written)
+        if operation == "read":
+            with pytest.raises(StoreError):
+                store.read(head.id, 0, 10)
     disk.failing = None
     check_log(store, head, written)
     written = append(store, head, written)
@@ -201,8 +204,6 @@ def test_a_server_that_was_down_comes_back(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_transaction_that_the_server_took_back_is_tried_again() -> None:
     """Fails when a deadlock or a lost connection before the commit is not tried again, or one after it is."""
-    from postgres import postgres_address
-
     store = open_store(postgres_address())
     head = store.create("shop", b"{}")
     errors = [psycopg.errors.DeadlockDetected("planted"), psycopg.errors.SerializationFailure("planted")]
@@ -232,6 +233,22 @@ def test_a_closed_store_says_so(store: Store) -> None:
     for call in (store.check, store.heads, lambda: store.append({head.id: [Event("items", b"")]})):
         with pytest.raises(StoreError, match="closed"):
             call()
+
+
+def test_parts_of_a_killed_learner_are_cleaned(store_address: str) -> None:
+    """Fails when parts of a version that was never finished stay, or become part of a later version."""
+    store = open_store(store_address)
+    head = store.create("shop", b"{}")
+    token = store.lease("learner", 60)
+    assert token is not None
+    store.database.write(
+        lambda session: session.insert("parts", [(head.id, 1, "model", 7, b"left"), (head.id, 9, "state", 0, b"left")])
+    )
+    store.publish(head.id, token, version(1, 1), b"model", b"state")
+    assert (store.model(head.id, 1), store.state(head.id, 1)) == (b"model", b"state")
+    parts = store.database.read(lambda session: session.rows("SELECT version, content FROM parts ORDER BY blob"))
+    assert parts == [(1, b"model"), (1, b"state")]
+    store.close()
 
 
 # --- damage ---------------------------------------------------------------------------------------------------
@@ -266,4 +283,12 @@ def test_a_changed_row_is_not_read(change: str, tmp_path: Path) -> None:
     other.close()
     with pytest.raises(Damaged, match="event 5"):
         store.read(head.id, 0, 100)
+    store.close()
+
+
+def test_the_server_commits_durably() -> None:
+    """Fails when a connection acknowledges before the server's log is on its disk, whatever the server's default is."""
+    address = postgres_address()
+    store = open_store(address.replace("options=", "options=-csynchronous_commit%3Doff%20"))
+    assert store.database.write(lambda session: session.rows("SHOW synchronous_commit")) == [("on",)]
     store.close()

@@ -141,12 +141,9 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(name=NAMES, user=st.sampled_from(["1", "2"]))
     def erase(self, name: str, user: str) -> None:
         plain = self.plain.get(name)
-        states = (
-            [(number, seq) for number, (seq, _, state) in plain.blobs.items() if state is not None] if plain else []
-        )
-        if plain is None or not states:
+        if plain is None or not plain.states():
             return
-        newest, until = states[-1]
+        newest, until = plain.states()[-1]
         hit = [n for n, each in enumerate(plain.events[:until], 1) if each is not None and each.user == user]
         assert self.store.erase(plain.id, self.token, user, until) == len(hit)
         for number in hit:

@@ -76,9 +76,10 @@ class SqliteDatabase:
             self._writer = self._writer or self._connected(writes=True)
             try:
                 return _transaction(self._writer, "BEGIN IMMEDIATE", work)
-            except (apsw.IOError, apsw.CorruptError, apsw.CantOpenError):
-                _dropped(self._writer)  # what it holds in memory may not be what the file has
-                self._writer = None
+            except BaseException as error:
+                if isinstance(error, apsw.Error) or not _is_idle(self._writer):
+                    _dropped(self._writer)  # what it holds in memory may not be what the file has
+                    self._writer = None
                 raise
 
     def read(self, work: Work[Result]) -> Result:
@@ -90,10 +91,17 @@ class SqliteDatabase:
             try:
                 return _transaction(reader, "BEGIN", work)
             except apsw.Error:
-                _dropped(reader)
+                _dropped(reader)  # the next read asks the file anew
                 raise
             finally:
-                self._readers.append(reader)
+                self._give_back(reader)
+
+    def _give_back(self, reader: apsw.Connection) -> None:
+        """Keep a reader for the next read, unless it failed or the store was closed meanwhile."""
+        if self._closed or not _is_idle(reader):
+            _dropped(reader)
+        else:
+            self._readers.append(reader)
 
     def tidy(self) -> None:
         """Deleted content is overwritten in the file (secure_delete); here it leaves the journal."""
@@ -158,6 +166,14 @@ def _transaction(connection: apsw.Connection, begin: str, work: Work[Result]) ->
                 connection.execute("ROLLBACK")
         raise
     return result
+
+
+def _is_idle(connection: apsw.Connection) -> bool:
+    """Whether a connection is open, and outside a transaction."""
+    try:
+        return not connection.in_transaction
+    except apsw.ConnectionClosedError:
+        return False
 
 
 def _dropped(connection: apsw.Connection) -> None:
