@@ -8,6 +8,7 @@ from neuclust import __version__
 from neuclust.cli.command import add_commands
 from neuclust.cli.commands.describe import clusters, envs, policies
 from neuclust.cli.commands.evaluate import evaluate
+from neuclust.cli.commands.replay import replay
 from neuclust.cli.commands.reproduce import reproduce
 from neuclust.cli.commands.results import compare, report
 from neuclust.cli.commands.run import run
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
-add_commands(app, shop=shop, evaluate=evaluate)
+add_commands(app, shop=shop, evaluate=evaluate, replay=replay)
 add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
 add_commands(app, clusters=clusters, policies=policies)
 app.command()(envs)
