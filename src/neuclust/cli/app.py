@@ -10,6 +10,7 @@ from neuclust.cli.commands.backup import backup, restore
 from neuclust.cli.commands.describe import clusters, envs, policies
 from neuclust.cli.commands.evaluate import evaluate
 from neuclust.cli.commands.keys import app as keys_app
+from neuclust.cli.commands.replay import replay
 from neuclust.cli.commands.reproduce import reproduce
 from neuclust.cli.commands.results import compare, report
 from neuclust.cli.commands.run import run
@@ -29,7 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
 add_commands(app, shop=shop, evaluate=evaluate)
-add_commands(app, serve=serve, backup=backup, restore=restore)
+add_commands(app, serve=serve, replay=replay, backup=backup, restore=restore)
 add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
 add_commands(app, clusters=clusters, policies=policies)
 app.command()(envs)

@@ -50,7 +50,7 @@ def remove_users(self: "Recommender", ids: Iterable[Id]) -> list[Id]:
     """Take users out of the table with all their values; what was learned stays, and so do open decisions."""
     self.log.ready()
     removed = self.stock.remove_users(ids)
-    self.log.removed_users(removed)
+    self.log.removed(removed, "users-removed")
     return removed
 
 
@@ -58,5 +58,5 @@ def forget_decisions(self: "Recommender", ids: Iterable[str]) -> list[str]:
     """Drop open decisions: nothing is learned of them any more, and feedback for them is refused."""
     self.log.ready()
     forgotten = forget(self.decisions, ids)
-    self.log.forgotten(forgotten)
+    self.log.removed(forgotten, "forgotten")
     return forgotten

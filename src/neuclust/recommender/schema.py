@@ -1,7 +1,8 @@
 """The schema: how items, users and requests become the features that models read; a draft, then frozen."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ from numpy.typing import NDArray
 
 from neuclust.errors import ConfigError, close_names
 from neuclust.recommender.crossing.design import Design
+from neuclust.recommender.encoders.encoder import Encoder
 from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.encoders.levels import CategoryEncoder, TagsEncoder
 from neuclust.recommender.encoders.side import Side, fit_side, with_past_context
 from neuclust.recommender.tables.features import Features, transformers_of
 from neuclust.recommender.tables.tables import Table
@@ -48,6 +51,14 @@ class Schema:
         design = Design.fit(features, item_side, user_side, item_rows, user_rows)
         return cls(item_side, user_side, design, version)
 
+    def without_levels(self, levels: Mapping[str, Iterable[str]]) -> "Schema":
+        """The same columns without the texts of some levels of the user, by column; values of them count as others."""
+        encoders = tuple(_without(encoder, levels.get(encoder.name, ())) for encoder in self.user.encoders)
+        user = replace(self.user, encoders=encoders)
+        before, after = self.user.labels, user.labels
+        changed = {at: new for at, (old, new) in enumerate(zip(before, after, strict=True)) if old != new}
+        return replace(self, user=user, design=self.design.relabelled(changed))
+
     def table(self, unlearned: Mapping[str, set[str]] | None = None) -> FeatureTable:
         """For people: every column, how it is read and why, and how the two sides meet."""
         notes = [*self.design.describe()]
@@ -67,6 +78,15 @@ class Schema:
         items = Side.from_json(saved.get("items"), transformers_of(transformers, "items"))
         user = Side.from_json(saved.get("user"), transformers_of(transformers, "users", "context"))
         return cls(items, user, Design.from_state(saved.get("design"), arrays), int(saved.get("version", 1)))
+
+
+def _without(encoder: Encoder, levels: Iterable[str]) -> Encoder:
+    """An encoder whose levels of these texts have numbers in their place."""
+    gone, known = set(levels), encoder.levels or ()
+    if gone.isdisjoint(known) or not isinstance(encoder, CategoryEncoder | TagsEncoder):
+        return encoder
+    free = (f"(erased {number})" for number in count(1) if f"(erased {number})" not in known)
+    return encoder.renamed({level: next(free) for level in known if level in gone})
 
 
 def sampled(table: Table) -> Table:

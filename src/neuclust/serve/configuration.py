@@ -72,7 +72,8 @@ class Configuration:
         for name in ("window", "learn_after"):  # beyond that, no calendar has the end of a window
             if getattr(self, name) is not None:
                 _number(getattr(self, name), name, MOST_SECONDS)
-        _ = self.read  # refuses
+        feedback = self.read.feedback  # refuses
+        object.__setattr__(self, "reward_range", (feedback.low, feedback.high))
 
     @classmethod
     def from_json(cls, given: object) -> "Configuration":

@@ -1,7 +1,7 @@
 """The feature rows that models read: a constant, item and user columns, and how the two meet."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from neuclust.recommender.crossing.basis import (
     Columns,
     Index,
     Matrix,
+    basis_labels,
     make_basis,
     read_texts,
     real_array,
@@ -114,6 +115,14 @@ class Design:
     def describe(self) -> list[str]:
         """Lines on how user and item columns meet, for the table of features."""
         return [f"{self.width} features: a constant, the columns of items and user, and their products", *self.notes]
+
+    def relabelled(self, user: Mapping[int, str]) -> "Design":
+        """The same features with other labels for some columns of the user, and for what is made of them."""
+        entries = [user.get(at, label) for at, label in enumerate(self.user.labels[1 : 1 + len(self.user.centre)])]
+        directions = self.user.projection.shape[1]
+        labels = basis_labels(entries, directions, self.user.products, "user")
+        basis = replace(self.user, labels=labels)
+        return replace(self, user=basis, labels=_labels(self.items, basis, self.pairs))
 
     def to_json(self) -> dict[str, Any]:
         """What `from_state` takes beside the arrays."""

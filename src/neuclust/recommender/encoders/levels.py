@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,16 @@ class CategoryEncoder:
         named = [label(self.name, level) for level in self._position]
         free = [f"{self.name}={FREE} {place + 1}" for place in range(len(named), self.slots)]
         return (*named, *free, others(self.name, self.levels), *[f"{self.name} missing"] * self.missing)
+
+    def renamed(self, names: Mapping[str, str]) -> "CategoryEncoder":
+        """The same columns with other texts for some levels."""
+        levels = [names.get(level, level) for level in self._position]
+        return CategoryEncoder(self.name, self.kind, levels, self.missing, self.slots)
+
+    def texts(self, value: Value) -> tuple[str, ...]:
+        """The levels a value has, also those without a column."""
+        text = _level(value, self.name, None)
+        return () if text is None else (text,)
 
     @property
     def settled(self) -> bool:
@@ -149,6 +159,14 @@ class TagsEncoder(Fixed):
     def fit(cls, name: str, kind: Tags, values: Sequence[Value]) -> "TagsEncoder":
         rows = [tags_of(value, name, kind, row) for row, value in enumerate(values)]
         return cls(name, kind, levels_for(kind, (tag for tags in rows for tag in tags)))
+
+    def renamed(self, names: Mapping[str, str]) -> "TagsEncoder":
+        """The same columns with other texts for some tags."""
+        return TagsEncoder(self.name, self.kind, tuple(names.get(level, level) for level in self.levels))
+
+    def texts(self, value: Value) -> tuple[str, ...]:
+        """The tags a value has, also those without a column."""
+        return tags_of(value, self.name, self.kind)
 
     def encode(self, values: Sequence[Value]) -> Matrix:
         return encode_rows(self, values)

@@ -117,17 +117,9 @@ class EventLog:
         if self._file is not None and ids:
             self._append(stocked_event(table, id, rows) for id in ids)
 
-    def removed(self, ids: Iterable[Id]) -> None:
-        """Items that were taken out."""
-        self._write("removed", ids=list(ids))
-
-    def removed_users(self, ids: Iterable[Id]) -> None:
-        """Users that were taken out."""
-        self._write("users-removed", ids=list(ids))
-
-    def forgotten(self, ids: Iterable[str]) -> None:
-        """Open decisions that were dropped."""
-        self._write("forgotten", ids=list(ids))
+    def removed(self, ids: Iterable[Id], event: str = "removed") -> None:
+        """Items that were taken out; or users (`users-removed`), or open decisions that were dropped (`forgotten`)."""
+        self._write(event, ids=list(ids))
 
     def decided(self, choice: Choice, request: Request) -> None:
         """A decision, with the request as it came."""

@@ -22,6 +22,7 @@ from neuclust.recommender.saving.saving import making_of, state_of, tensor_of, t
 from neuclust.recommender.schema import Schema
 from neuclust.registry import restore_policy
 from neuclust.serve.configuration import Configuration
+from neuclust.serve.fold.level_owners import LevelOwners
 from neuclust.serve.fold.popularity import Popularity
 from neuclust.serve.statistics.statistics import Statistics
 
@@ -97,6 +98,7 @@ class State:
     seq: int = 0
     hash: bytes = bytes(HASH // 2)
     owners: dict[str, str] = field(default_factory=dict)  # users of decisions; some may be closed
+    levels: LevelOwners = field(default_factory=LevelOwners)
     popularity: Popularity = field(default_factory=Popularity)
     statistics: Statistics = field(default_factory=Statistics)
 
@@ -107,7 +109,8 @@ def write_state(state: State) -> bytes:
     opened = [decision.id for decision in state.shop.decisions.open_decisions()]
     owners = [[id, state.owners[id]] for id in opened if id in state.owners]
     texts = {
-        "owners": owners, "statistics": state.statistics.to_json(), "configuration": state.configuration.to_json(),
+        "owners": owners, "levels": state.levels.to_json(), "statistics": state.statistics.to_json(),
+        "configuration": state.configuration.to_json(),
     }  # fmt: skip
     own = {f"text.{name}": tensor_of(text_bytes(content)) for name, content in texts.items()}
     own |= {f"popularity.{name}": tensor_of(array) for name, array in state.popularity.arrays().items()}
@@ -127,6 +130,7 @@ def read_state(blob: bytes) -> State:
             configuration=Configuration.from_json(content_of(own, "configuration")), shop=shop, clock=clock,
             seq=int(manifest["seq"]), hash=bytes.fromhex(manifest["hash"]),
             owners={str(id): str(user) for id, user in content_of(own, "owners")},
+            levels=LevelOwners.from_json(content_of(own, "levels")),
             popularity=Popularity.from_arrays(arrays_of(own, "popularity")),
             statistics=Statistics.from_json(content_of(own, "statistics")),
         )  # fmt: skip

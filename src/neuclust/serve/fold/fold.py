@@ -139,6 +139,8 @@ class Fold:
         lessons, past = self._learned.taken()
         for lesson in (*lessons, *(lesson for lesson, _ in past)):
             state.popularity.learn(lesson)
+        for _, said in past:
+            state.levels.note(state.shop.schema, said["context"], None if said["user"] is None else str(said["user"]))
         if status is None and not lessons:
             return None
         told: Told = {"status": status or APPLIED, "lessons": [_lesson(each) for each in lessons]}

@@ -11,7 +11,7 @@ from neuclust.recommender.feedback.decisions import Decisions
 from neuclust.recommender.freezing import freeze
 from neuclust.recommender.recommender import Recommender
 from neuclust.serve.configuration import ITEM_ID, USER_ID, Configuration
-from neuclust.serve.events import DETAILS, choice_of, history_of, row_of
+from neuclust.serve.events import DETAILS, choice_of, history_of, row_of, rows_of
 from neuclust.serve.fold.blobs import Clock, State
 from neuclust.serve.fold.tables import change_stock, configured
 from neuclust.serve.store.contract import (
@@ -72,13 +72,19 @@ def _configure(state: State, row: Row, content: Content) -> None:
 
 def _stock(state: State, row: Row, content: Content) -> None:
     change_stock(state.shop.stock, row.kind, content, state.shop.schema, observe=True)
+    if row.kind == USERS:
+        for values in rows_of(content, USER_ID):
+            state.levels.note(state.shop.schema, values, str(values[USER_ID]))
 
 
-def _freeze(state: State, _: Row, content: Content) -> None:
+def _freeze(state: State, row: Row, content: Content) -> None:
     shop = state.shop
     if shop.schema is None:
         found = freeze(shop.settings, shop.stock, row_of(content))
         shop.schema, shop.learner, shop.stock = found.schema, found.learner, found.stock
+        for user in shop.stock.users.ids():
+            state.levels.note(shop.schema, shop.stock.users.raw(user) or {}, str(user))
+        state.levels.note(shop.schema, found.row, row.user)
 
 
 def _decide(state: State, row: Row, content: Content) -> None:
@@ -86,6 +92,8 @@ def _decide(state: State, row: Row, content: Content) -> None:
     if not choice.items or choice.shown is None:
         return
     state.shop.accept(replace(choice, time=row.time))  # the log's clock is the only one
+    if choice.request is not None:
+        state.levels.note(state.shop.schema, choice.request.row, row.user)
     if row.user is not None:
         state.owners[choice.id] = row.user
         if len(state.owners) > 2 * state.shop.decisions.counts.open + SPARE:
@@ -115,6 +123,9 @@ def _erase(state: State, _: Row, content: Content) -> None:
     shop.forget([each.id for each in shop.decisions.open_decisions() if state.owners.get(each.id) == user])
     state.owners = {id: owner for id, owner in state.owners.items() if owner != user}
     change_stock(shop.stock, ERASURE, content, shop.schema, observe=True)
+    texts = state.levels.erase(user)
+    if texts and shop.schema is not None:
+        shop.schema = shop.schema.without_levels(texts)
     shop.expire(math.inf)
 
 

@@ -74,7 +74,7 @@ class Follower:
     def _catch_up(self) -> bool:
         """Fold events for a while; each is seen to follow the one before it."""
         end, before = time.monotonic() + self.pace.slice, self.fold.seq
-        while self.fold.seq < self.head.seq:
+        while self.fold.seq < self.head.seq and not self._erases:  # the base of an erasure is its own event
             if not self._rows:
                 rows = self.store.read(self.head.id, self.fold.seq, BATCH)
                 self._rows.extend(verify_chain(rows, self.fold.hash, self.fold.seq))
