@@ -10,6 +10,7 @@ import pytest
 from running_service import RunningService, eventually, running
 
 from neuclust.serve.api.guards import SMALL
+from neuclust.serve.page import page_files
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +205,28 @@ def test_the_page_and_metrics_are_there(service: RunningService) -> None:
     assert service.client.get("/openapi.json").json()["openapi"].startswith("3.1")
     assert "neuclust_requests_total" in service.client.get("/metrics").text
     assert service.call("GET", "shop/overview", status=200)["name"] == "shop"
+
+
+def test_every_file_of_the_page_is_served_as_it_is(service: RunningService) -> None:
+    """Fails when a script or style of the page is missing, or what is asked for changes what is served."""
+    for name, (content, media) in page_files().items():
+        answer = service.client.get("/" if name == "index.html" else f"/{name}", params={"content": "x", "media": "y"})
+        assert (answer.status_code, answer.content, answer.headers["content-type"]) == (200, content, media)
+    assert service.client.get("/__init__.py").status_code == 404
+
+
+def test_the_page_finds_what_it_reads(service: RunningService) -> None:
+    """Fails when the routes behind the page give other entries than its scripts read."""
+    id = service.call("POST", "shop/recommendations", {"user": "u1"}, 200)["decision_id"]
+    found = service.call("GET", f"shop/decisions/{id}", status=200)
+    assert {"item", "slot", "mean", "bonus", "propensity", "explored"} <= found["slate"][0].keys()
+    assert {"slot", "contributions", "counted"} <= found["why"]["items"][0].keys()
+    service.learned("shop")
+    told = service.call("GET", "shop/overview", status=200)
+    assert {point["item"] for point in told["map"]["points"]} >= {"i0", "i29"}
+    assert told["totals"]["decisions"] >= 1
+    assert told["decisions"][0]["decision_id"]
+    service.call("POST", "shop/versions/latest:promote", status=200)
 
 
 def test_another_host_is_turned_away(service: RunningService) -> None:

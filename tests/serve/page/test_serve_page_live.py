@@ -10,6 +10,8 @@ from page_sessions import PATIENCE, Session, real_browser, session
 from playwright.sync_api import expect
 from running_service import RunningService, running
 
+pytestmark = pytest.mark.soak  # it starts the service twice
+
 
 def shop_some(service: RunningService, decisions: int, seed: int) -> str:
     """Requests with clicks; the id of the last decision."""
@@ -82,7 +84,6 @@ def test_promoting_asks_first(service: RunningService, watched: Session) -> None
     assert service.call("GET", "shop/versions", status=200)["promoted"] is None
 
 
-@pytest.mark.soak
 def test_a_killed_service_is_told_and_comes_back(service: RunningService, watched: Session) -> None:
     """Fails when a page that shows old numbers looks live, or does not come back by itself."""
     page = watched.page

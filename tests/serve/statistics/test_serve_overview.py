@@ -28,7 +28,7 @@ def versions(count: int = 3) -> list[Version]:
 
 
 @cache
-def shop(decisions: int = 600, answered: float = 1.0, exploration: float | None = 0.3) -> tuple[Shop, Statistics]:
+def shop(decisions: int = 500, answered: float = 1.0, exploration: float | None = 0.3) -> tuple[Shop, Statistics]:
     found, statistics = Shop(holdout=0.3, answered=answered, exploration=exploration), Statistics()
     for row, told in found.play(decisions):
         statistics.apply(row, told)
@@ -128,7 +128,7 @@ def test_the_map_shows_items_with_what_was_chosen() -> None:
         "map"
     ]
     assert [point["item"] for point in found["points"]] == [item["item_id"] for item in played.stock]
-    assert sum(point["chosen"] for point in found["points"]) == SLOTS * 600
+    assert sum(point["chosen"] for point in found["points"]) == SLOTS * 500
     assert max(abs(point["x"]) for point in found["points"]) == 1.0
     assert found["own"] is False
     assert 2 <= found["clusters"] <= 8

@@ -83,7 +83,7 @@ def test_without_exploration_random_is_not_estimated() -> None:
     assert statistics.weights.unsupported == 20
 
 
-@pytest.mark.parametrize("place", [1, 700, 1500])
+@pytest.mark.parametrize("place", [1, 700])
 def test_it_goes_on_from_any_place(place: int) -> None:
     """Fails when statistics that were saved and read go on differently from those that never stopped."""
     rows = played().rows
