@@ -198,7 +198,8 @@ def measured(store: str, kills: int, shoppers: int = 4, seed: int = 0) -> Record
             service.stop()
         found, told = faults(made.db, NAME, ledger)
     return {
-        "store": store, "kills": kills, "killed": dict(killed), "revived": made.revived, "acknowledged_decisions": len(ledger.decisions),
+        "store": store, "kills": kills, "killed": dict(killed), "revived": made.revived,
+        "acknowledged_decisions": len(ledger.decisions),
         "acknowledged_feedback": len(ledger.feedback), **told, "faults": [*found, *failed[:20]],
         "seconds": round(time.monotonic() - begun, 1),
     }  # fmt: skip
