@@ -48,6 +48,14 @@ class Site:
     apis: list[OwnService]
     others: list[OwnService] = field(default_factory=list)
     server: OwnPostgres | None = None
+    revived: int = 0
+
+    def revive(self) -> None:
+        """Start what ended by itself, as a supervisor does: a process that starts while its database is down ends."""
+        for service in (*self.apis, *self.others):
+            if not service.running:
+                service.start(wait=False)
+                self.revived += 1
 
     def targets(self) -> dict[str, Callable[[], None]]:
         """What a kill may be, by name; each brings back what it killed."""
@@ -67,7 +75,7 @@ class Site:
 def _again(service: OwnService) -> Callable[[], None]:
     def kill() -> None:
         service.kill()
-        service.start()
+        service.start(wait=False)
 
     return kill
 
@@ -145,37 +153,39 @@ def play(made: Site, kills: int, shoppers: int, seed: int) -> tuple[Ledger, Coun
     try:
         targets = made.targets()
         for _ in range(kills):
-            _served(ledger, coins.randint(*ANSWERS))
+            _served(made, ledger, coins.randint(*ANSWERS))
             time.sleep(coins.uniform(0.0, MOMENT))
             name = coins.choice(sorted(targets))
             targets[name]()
             killed[name] += 1
-        _served(ledger, ANSWERS[1])  # it serves after the last one, too
+        _served(made, ledger, ANSWERS[1])  # it serves after the last one, too
     finally:
         end.set()
         for thread in threads:
             thread.join()
-    drain(shop)
+    drain(shop, made.revive)
     return ledger, killed, [sentence for each in people for sentence in each.failed]
 
 
-def _served(ledger: Ledger, count: int) -> None:
+def _served(made: Site, ledger: Ledger, count: int) -> None:
     """Wait until clients were told of so many more events; a service that does not come back is a fault."""
     wanted, deadline = len(ledger) + count, time.monotonic() + LONGEST
     while len(ledger) < wanted:
         if time.monotonic() > deadline:
             ledger.wrong.append(f"fewer than {count} events were acknowledged within {LONGEST:g} seconds of a start")
             return
+        made.revive()
         time.sleep(0.005)
 
 
-def drain(shop: Any) -> None:
+def drain(shop: Any, each: Callable[[], None] = lambda: None) -> None:
     """Wait until the learner has come to the end of the log."""
     deadline = time.monotonic() + DRAIN
     while time.monotonic() < deadline:
         told = shop.configuration()
         if told["learned_events"] >= told["events"]:
             return
+        each()
         time.sleep(0.2)
 
 
@@ -188,7 +198,8 @@ def measured(store: str, kills: int, shoppers: int = 4, seed: int = 0) -> Record
             service.stop()
         found, told = faults(made.db, NAME, ledger)
     return {
-        "store": store, "kills": kills, "killed": dict(killed), "acknowledged_decisions": len(ledger.decisions),
+        "store": store, "kills": kills, "killed": dict(killed), "revived": made.revived,
+        "acknowledged_decisions": len(ledger.decisions),
         "acknowledged_feedback": len(ledger.feedback), **told, "faults": [*found, *failed[:20]],
         "seconds": round(time.monotonic() - begun, 1),
     }  # fmt: skip

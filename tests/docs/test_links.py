@@ -140,8 +140,8 @@ def test_every_dependency_has_its_reason() -> None:
         *project["project"]["dependencies"],
         *(n for e in extras for n in e),
     ]
-    names = [re.split(r"[<>=\[ ]", requirement)[0] for requirement in wanted]
-    assert [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", table)] == []
+    names = {re.split(r"[<>=\[ ;]", requirement)[0] for requirement in wanted} - {"neuclust"}  # its own extras
+    assert [name for name in sorted(names) if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", table)] == []
 
 
 def test_decisions_are_numbered_and_have_three_parts() -> None:

@@ -17,6 +17,7 @@ from patience import HANG_SECONDS
 from running_service import RunningService, running
 from typer.main import get_command
 
+from benchmarks.serve_tables import table
 from neuclust.cli.app import app
 
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"
@@ -88,3 +89,8 @@ def test_commands_and_options_of_the_page_exist() -> None:
         assert [word for word in words if word.startswith("--") and word not in known] == [], line
     known = {option for parameter in root.commands["serve"].params for option in parameter.opts}
     assert {"--rate", "--longest-wait", "--role"} <= known
+
+
+def test_the_figures_are_those_of_the_records() -> None:
+    """Fails when the page shows other figures than the records hold, or leaves one out that did not hold."""
+    assert table() in PAGE.read_text(encoding="utf-8")
