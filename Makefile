@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # one more than the two cores the tests are made for: those of the command line wait for processes
 WORKERS ?= 3
 
-.PHONY: run test lint bench soak venv clean
+.PHONY: run test lint bench soak serve-demo serve-cluster venv clean
 
 run: $(STAMP)
 	$(BIN)/neuclust shop --requests 1500 --out results/shop
@@ -30,6 +30,12 @@ bench: $(STAMP)
 soak: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m soak --timeout=7200 --counts docs/records/reliability.json
 	$(BIN)/python -m tools.reliability_page
+
+serve-demo: $(STAMP)
+	$(BIN)/python -m tools.serve_demo
+
+serve-cluster: $(STAMP)
+	$(BIN)/python -m tools.serve_demo --cluster
 
 venv: $(STAMP)
 

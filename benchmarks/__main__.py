@@ -137,6 +137,24 @@ BENCHMARKS = {
         quick="--arms 300 1000 --learn 20 --repeats 3",
         full="--json docs/records/selection.json",
     ),
+    "store-kills": Benchmark(
+        "whether a store loses, repeats or reorders events when its writers are killed",
+        "store_kills",
+        quick="--store sqlite --kills 5",
+        full="--store sqlite --kills 500 --json docs/records/store_kills.json",
+    ),
+    "store-kills-postgres": Benchmark(
+        "the same with PostgreSQL, whose server is killed too",
+        "store_kills",
+        quick="--store postgres --kills 10",
+        full="--store postgres --kills 500 --json docs/records/store_kills.json",
+    ),
+    "store-damage": Benchmark(
+        "whether damage of a SQLite file, or of models and states in it, is ever read as if it were whole",
+        "store_damage",
+        quick="--trials 20",
+        full="--trials 1000 --json docs/records/store_damage.json",
+    ),
     "sweep-overhead": Benchmark(
         "throughput of a sweep with two workers against two processes of `neuclust run`",
         "sweep_overhead",

@@ -19,7 +19,7 @@ from simulated_log import Shop
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.explaining.explain import explain
 from neuclust.serve.page import POLICY, page_files
-from neuclust.serve.statistics.clusters import item_map
+from neuclust.serve.statistics.clusters import item_map, sampled
 from neuclust.serve.statistics.overview import KEY, overview
 from neuclust.serve.statistics.statistics import Statistics
 from neuclust.serve.store.contract import DECISION, Head, Progress, Version
@@ -51,7 +51,7 @@ class Watched:
         progress = Progress(seq, seq // 2, now, {KEY: self.statistics.view()})
         versions = [Version(number, number, now, 10 * number, True, number > 1) for number in (3, 2, 1)]
         if self.drawn is None and self.shop is not None and self.shop.live.learner is not None:
-            self.drawn = item_map(self.shop.live.stock.catalogue, self.shop.live.learner.policy)
+            self.drawn = item_map(sampled(self.shop.live.stock.catalogue), self.shop.live.learner.policy)
         shown = versions if self.shop else []
         return overview(head, progress, shown, self.answers(), {"status": "ready", "store": "writable"}, self.drawn)
 

@@ -6,12 +6,15 @@ import typer
 
 from neuclust import __version__
 from neuclust.cli.command import add_commands
+from neuclust.cli.commands.backup import backup, restore
 from neuclust.cli.commands.describe import clusters, envs, policies
 from neuclust.cli.commands.evaluate import evaluate
+from neuclust.cli.commands.keys import app as keys_app
 from neuclust.cli.commands.replay import replay
 from neuclust.cli.commands.reproduce import reproduce
 from neuclust.cli.commands.results import compare, report
 from neuclust.cli.commands.run import run
+from neuclust.cli.commands.serve import serve
 from neuclust.cli.commands.shop import shop
 from neuclust.cli.commands.suite import suite
 from neuclust.cli.commands.sweep import sweep
@@ -26,11 +29,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
-add_commands(app, shop=shop, evaluate=evaluate, replay=replay)
+add_commands(app, shop=shop, evaluate=evaluate)
+add_commands(app, serve=serve, backup=backup, restore=restore, replay=replay)
 add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
 add_commands(app, clusters=clusters, policies=policies)
 app.command()(envs)
 app.add_typer(data_app, name="data")
+app.add_typer(keys_app, name="keys")
 
 
 @app.command()

@@ -69,6 +69,9 @@ class Configuration:
         for name, most in (("max_age", MOST_SECONDS), ("retention_days", MOST_DAYS)):
             if getattr(self, name) is not None and not 0 < _number(getattr(self, name), name, most) <= most:
                 raise ConfigError(f"expected a number above 0, got {brief(getattr(self, name))}", field=name)
+        for name in ("window", "learn_after"):  # beyond that, no calendar has the end of a window
+            if getattr(self, name) is not None:
+                _number(getattr(self, name), name, MOST_SECONDS)
         feedback = self.read.feedback  # refuses
         object.__setattr__(self, "reward_range", (feedback.low, feedback.high))
 

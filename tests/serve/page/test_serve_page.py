@@ -3,46 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
-from browser import QUIET, chromium
 from page_service import Watched, serving
-from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, expect, sync_playwright
+from page_sessions import PATIENCE, Session, real_browser, session
+from playwright.sync_api import Browser, Page, expect
 from simulated_log import Shop
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>", "\u202egnp.exe", "'\"><script>alert(2)</script>", "{{constructor}}", "a" * 900,
     "../../etc/passwd", "%3Cb%3E", "line\nbreak\u0000null",
 )  # fmt: skip
-PATIENCE = 20_000  # milliseconds; two cores may be busy
-
-
-@dataclass
-class Session:
-    """A page, and everything that it complained about or asked of others."""
-
-    page: Page
-    port: int
-    complaints: list[str] = field(default_factory=list)
-    elsewhere: list[str] = field(default_factory=list)
-
-    def open(self, hash: str = "") -> Page:
-        self.page.goto(f"http://127.0.0.1:{self.port}/{hash}")
-        expect(self.page.locator("#connection")).to_have_attribute("data-state", "live", timeout=PATIENCE)
-        return self.page
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = chromium()
-    if program is None:
-        pytest.skip("no chromium here, and it may not be installed from here")
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=program, args=list(QUIET))
+    with real_browser() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -58,31 +35,6 @@ def shops() -> dict[str, Watched]:
 def port(shops: dict[str, Watched]) -> Iterator[int]:
     with serving(shops) as found:
         yield found
-
-
-def session(browser: Browser, port: int, **context: Any) -> Session:
-    given = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "light", **context}
-    page = browser.new_context(**given).new_page()
-    page.set_default_timeout(PATIENCE)
-    found = Session(page, port)
-
-    def note_dialog(dialog: Dialog) -> None:
-        found.complaints.append(f"dialog {dialog.message}")
-        dialog.dismiss()
-
-    def note_message(said: ConsoleMessage) -> None:
-        if said.type in ("error", "warning"):
-            found.complaints.append(said.text)
-
-    def note_request(asked: Request) -> None:
-        if not asked.url.startswith(f"http://127.0.0.1:{port}/"):
-            found.elsewhere.append(asked.url)
-
-    page.on("console", note_message)
-    page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    page.on("dialog", note_dialog)
-    page.on("request", note_request)
-    return found
 
 
 @pytest.fixture
@@ -132,20 +84,6 @@ def test_it_is_live(desk: Session, shops: dict[str, Watched]) -> None:
     expect(page.locator("#clicks details")).to_have_attribute("open", "")
 
 
-def test_decisions_expand_to_their_reasons(desk: Session, shops: dict[str, Watched]) -> None:
-    """Fails when the reasons of a decision are not read, or are another decision's."""
-    page = desk.open("#shop")
-    decision = next(each for each in shops["shop"].answers() if each["mode"] == "live")
-    entry = page.locator(f'#decisions li[data-decision="{decision["decision_id"]}"]')
-    entry.locator("summary").click()
-    expect(entry.locator("tbody tr")).to_have_count(3)
-    reasons = (shops["shop"].decision(decision["decision_id"]) or {})["why"]
-    for row, reason in zip(entry.locator("tbody tr").all(), reasons, strict=True):
-        largest = reason["contributions"][0]
-        assert reason["item"] in row.inner_text()
-        assert f"{largest['columns'][0]} = {largest['values'][0]}" in row.inner_text()
-
-
 def test_the_chooser_and_the_address_agree(desk: Session) -> None:
     """Fails when choosing a recommender shows another one's numbers, or its address cannot be shared."""
     page = desk.open("#shop")
@@ -158,24 +96,6 @@ def test_the_chooser_and_the_address_agree(desk: Session) -> None:
     expect(page.locator("#comparison")).to_contain_text("live earns")
     assert page.locator("#chooser").input_value() == "shop"
     expect(page.locator("#empty")).to_be_hidden()
-
-
-def test_promoting_asks_first(desk: Session, shops: dict[str, Watched]) -> None:
-    """Fails when a version is promoted without a question, or is not after the answer."""
-    page = desk.open("#shop")
-    button = page.get_by_role("button", name="Promote version 2")
-    button.click()
-    page.get_by_role("button", name="Cancel").click()
-    assert shops["shop"].promoted is None
-    button.click()
-    page.get_by_role("button", name="Serve version 2").click()
-    expect(page.locator("#message")).to_have_text("Version 2 is served.")
-    expect(page.locator("#versions")).to_contain_text("served, pinned")
-    assert shops["shop"].promoted == 2
-    page.get_by_role("button", name="Serve the latest again").click()
-    page.get_by_role("button", name="Serve the latest", exact=True).click()
-    expect(page.locator("#message")).to_have_text("The latest version is served.")
-    assert shops["shop"].promoted is None
 
 
 def test_hostile_ids_are_text(desk: Session) -> None:
@@ -257,7 +177,7 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Browser, port: int, name: 
 
 
 def test_a_lost_connection_is_told_and_comes_back(browser: Browser, shops: dict[str, Watched]) -> None:
-    """Fails when a page that shows old numbers looks live, or does not come back by itself."""
+    """Fails when a page that shows old numbers looks live, or does not come back."""
     with serving(shops) as port:
         found = session(browser, port)
         page = found.open("#shop")

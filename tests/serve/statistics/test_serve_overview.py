@@ -13,7 +13,7 @@ from simulated_log import SLOTS, START, Shop, items, random_clicks
 
 from neuclust.recommender.items.catalogue import Catalogue
 from neuclust.recommender.recommender import Recommender
-from neuclust.serve.statistics.clusters import MOST_POINTS, item_map
+from neuclust.serve.statistics.clusters import MOST_POINTS, item_map, sampled
 from neuclust.serve.statistics.overview import KEY, MOST_DECISIONS, MOST_VERSIONS, overview
 from neuclust.serve.statistics.statistics import Statistics
 from neuclust.serve.store.contract import Head, Progress, Version
@@ -28,9 +28,9 @@ def versions(count: int = 3) -> list[Version]:
 
 
 @cache
-def shop(holdout: float = 0.3, answered: float = 1.0, exploration: float | None = 0.3) -> tuple[Shop, Statistics]:
-    found, statistics = Shop(holdout=holdout, answered=answered, exploration=exploration), Statistics()
-    for row, told in found.play(700):
+def shop(decisions: int = 600, answered: float = 1.0, exploration: float | None = 0.3) -> tuple[Shop, Statistics]:
+    found, statistics = Shop(holdout=0.3, answered=answered, exploration=exploration), Statistics()
+    for row, told in found.play(decisions):
         statistics.apply(row, told)
     return found, statistics
 
@@ -85,14 +85,14 @@ def test_series_add_up_to_the_totals() -> None:
 
 def test_open_decisions_make_it_provisional() -> None:
     """Fails when numbers are shown as final though many decisions still wait for clicks."""
-    found = shown(shop(answered=0.6)[1])
+    found = shown(shop(200, answered=0.6)[1])
     assert all(each["provisional"] for each in found["comparison"])
     assert not any(point["settled"] for point in found["series"]["live"][2:])
 
 
 def test_without_exploration_it_says_what_to_set() -> None:
     """Fails when the missing estimate of random is not explained."""
-    found = shown(shop(exploration=None)[1])
+    found = shown(shop(30, exploration=None)[1])
     assert '{"exploration": 0.1}' in row(found, "random")["sentence"]
     assert row(found, "random")["clicks"] is None
     assert found["series"]["random"] == []
@@ -124,9 +124,11 @@ def test_the_map_shows_items_with_what_was_chosen() -> None:
     """Fails when items on the map lose their counts, their clusters or the map's range."""
     played, statistics = shop()
     assert played.live.learner is not None
-    found = shown(statistics, item_map=item_map(played.live.stock.catalogue, played.live.learner.policy))["map"]
+    found = shown(statistics, item_map=item_map(sampled(played.live.stock.catalogue), played.live.learner.policy))[
+        "map"
+    ]
     assert [point["item"] for point in found["points"]] == [item["item_id"] for item in played.stock]
-    assert sum(point["chosen"] for point in found["points"]) == SLOTS * 700
+    assert sum(point["chosen"] for point in found["points"]) == SLOTS * 600
     assert max(abs(point["x"]) for point in found["points"]) == 1.0
     assert found["own"] is False
     assert 2 <= found["clusters"] <= 8
@@ -139,7 +141,7 @@ def test_the_map_has_the_policys_own_clusters_and_few_items() -> None:
     shop.recommend()
     assert shop.learner is not None
     policy: Any = shop.learner.policy
-    found = item_map(shop.stock.catalogue, policy, ["item-501", "item-619", "nothing"])
+    found = item_map(sampled(shop.stock.catalogue, ["item-501", "item-619", "nothing"]), policy)
     state = policy.clusters.state_dict()
     known = dict(zip(state["ids"].tolist(), state["labels"].tolist(), strict=True))
     assert found["own"] is True
@@ -151,6 +153,6 @@ def test_the_map_has_the_policys_own_clusters_and_few_items() -> None:
 def test_a_map_of_items_without_features_or_of_none() -> None:
     """Fails when a catalogue that has nothing to draw cannot be shown."""
     empty = Catalogue(0)
-    assert item_map(empty, None)["points"] == []
+    assert item_map(sampled(empty), None)["points"] == []
     empty.add(["a", "b"], {}, np.zeros((2, 0)))
-    assert [(point["x"], point["y"]) for point in item_map(empty, None)["points"]] == [(0, 0), (0, 0)]
+    assert [(point["x"], point["y"]) for point in item_map(sampled(empty), None)["points"]] == [(0, 0), (0, 0)]

@@ -65,12 +65,13 @@ function reasons(decision) {
     el("span", {}, `${slot.slot}. `, idText(slot.item, 40)), number(slot.mean, 3), number(slot.bonus, 3),
     known(slot.propensity) ? percent(slot.propensity) : "–", explores(slot, decision) ? "yes" : "no", because(bySlot.get(slot.slot)),
   ]);
-  const facts = [`decision ${decision.decision_id}`, decision.policy ? `policy ${decision.policy}` : "", known(decision.model_version) ? `model version ${decision.model_version}` : "", decision.reason];
+  const facts = [typeof decision.time === "string" ? new Date(decision.time).toLocaleString("en-GB") : "", `decision ${decision.decision_id}`, decision.user ? `user ${decision.user}` : "", decision.policy ? `policy ${decision.policy}` : "", known(decision.model_version) ? `model version ${decision.model_version}` : "", decision.reason];
   return [
     el("p", { class: "note" }, facts.filter(Boolean).join(" · ")),
     table("Why each item", ["item", "expected", "bonus", "chance", "explores", "because"], rows),
+    decision.why?.note ? el("p", { class: "note" }, decision.why.note) : null,
     cameBack(decision),
-  ];
+  ].filter(Boolean);
 }
 
 function because(reason) {
@@ -82,7 +83,8 @@ function because(reason) {
 }
 
 function cameBack(decision) {
-  const messages = decision.feedback ?? [];
+  const messages = decision.feedback;
+  if (!Array.isArray(messages)) return null;
   if (!messages.length) return el("p", { class: "note" }, "No feedback yet.");
   const texts = messages.map((message) => {
     const clicks = Object.entries(message.items ?? {}).filter(([, value]) => value > 0);

@@ -14,7 +14,7 @@ function show() {
   const { overview, name } = state;
   if (!overview) return;
   byId("overview").hidden = false;
-  const items = overview.map ? overview.map.total : state.listed.find((each) => each.name === name)?.items;
+  const items = overview.map?.total ?? overview.health.items ?? state.listed.find((each) => each.name === name)?.items;
   showNow(overview);
   showComparison(overview, name);
   showClicks(overview, name);

@@ -113,11 +113,18 @@ export function showHealth({ learner, health, events, time, created }) {
       ["events in the log", count(events)], ["applied by the learner", `${count(learner.applied)} (${count(learner.behind)} behind)`],
       ["lag", duration(learner.lag)], ["lessons learned", count(learner.lessons)],
       ["learner last heard", clock(learner.said, 86401)], ["last event", clock(time, 86401)], ["made", clock(created, 86401)],
-      ...Object.entries(health).filter(([, value]) => value !== null && typeof value !== "object").map(([key, value]) => [key.replaceAll("_", " "), typeof value === "boolean" ? (value ? "yes" : "no") : known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value)]),
+      ...Object.entries(health).filter(([, value]) => value !== null && typeof value !== "object").map(([key, value]) => [key.replaceAll("_", " "), plain(value)]),
     ];
     const list = el("dl", {}, rows.map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, value))));
     return [learner.problem ? el("p", { class: "problem" }, learner.problem) : null, list];
   });
+}
+
+// An empty text is a problem that is not there.
+function plain(value) {
+  if (value === "") return "no problem";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  return known(value) ? number(value, Number.isInteger(value) ? 0 : 3) : String(value);
 }
 
 const widthOf = (id) => byId(id).clientWidth;

@@ -1,6 +1,7 @@
 """A map of the items: their encoded profiles in two dimensions, and the cluster each belongs to."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,39 +18,45 @@ Matrix = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 
-def item_map(catalogue: Catalogue, policy: Policy | None, chosen: Iterable[str] = ()) -> dict[str, Any]:
-    """At most 600 items: `points` (item, x, y, cluster), `total` items, `clusters`, `own`, `explained`.
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some items of a catalogue of `total`: ids, codes (n,) and encoded profiles (n, d)."""
 
-    Items that were chosen lately come first, the others are spread evenly over the catalogue. `own`: the clusters are
-    the policy's, else those of k-means. `explained`: the share of the profiles' variance that the map shows.
+    ids: tuple[str, ...]
+    codes: Codes
+    profiles: Matrix
+    total: int
+
+
+def sampled(catalogue: Catalogue, chosen: Iterable[str] = ()) -> Sample:
+    """At most 600 items: those that were chosen lately, at most half of them, and others spread evenly; a copy."""
+    codes, total = catalogue.all_codes(), len(catalogue)
+    if total > MOST_POINTS:
+        first = catalogue.codes_of(chosen)[0][: MOST_POINTS // 2]
+        others = np.setdiff1d(codes, first)
+        wanted = MOST_POINTS - len(first)
+        codes = np.sort(np.concatenate([first, others[np.arange(wanted) * len(others) // wanted]]))
+    ids = tuple(str(catalogue.id_of(code)) for code in codes.tolist())
+    return Sample(ids, codes, catalogue.profiles(codes), total)
+
+
+def item_map(sample: Sample, policy: Policy | None) -> dict[str, Any]:
+    """The map of a sample: `points` (item, x, y, cluster), `total` items, `clusters`, `own`, `explained`.
+
+    `own`: the clusters are the policy's, else those of k-means. `explained`: the share of the profiles' variance that
+    the map shows, None where nothing varies.
     """
-    codes = _sampled(catalogue, list(chosen))
-    if not len(codes):
-        return {"points": [], "total": 0, "clusters": 0, "own": False, "explained": None}
-    profiles = catalogue.profiles(codes)
-    places, explained = _projected(profiles)
-    found = _own_labels(policy, codes, profiles)
-    labels = _kmeans(profiles) if found is None else found
+    if not sample.ids:
+        return {"points": [], "total": sample.total, "clusters": 0, "own": False, "explained": None}
+    places, explained = _projected(sample.profiles)
+    found = _own_labels(policy, sample.codes, sample.profiles)
+    labels = _kmeans(sample.profiles) if found is None else found
     points = [
-        {"item": str(catalogue.id_of(code)), "x": x, "y": y, "cluster": label}
-        for code, (x, y), label in zip(codes.tolist(), places.tolist(), labels.tolist(), strict=True)
+        {"item": item, "x": x, "y": y, "cluster": label}
+        for item, (x, y), label in zip(sample.ids, places.tolist(), labels.tolist(), strict=True)
     ]
-    count = len(np.unique(labels))
-    return {
-        "points": points, "total": len(catalogue), "clusters": count, "own": found is not None, "explained": explained,
-    }  # fmt: skip
-
-
-def _sampled(catalogue: Catalogue, chosen: list[str]) -> Codes:
-    """Codes of chosen items, at most half of the map, and of others spread evenly; ascending."""
-    everything = catalogue.all_codes()
-    if len(everything) <= MOST_POINTS:
-        return everything
-    first = catalogue.codes_of(chosen)[0][: MOST_POINTS // 2]
-    others = np.setdiff1d(everything, first)
-    wanted = MOST_POINTS - len(first)
-    spread = others[np.arange(wanted) * len(others) // wanted]
-    return np.sort(np.concatenate([first, spread]))
+    clusters, own = len(np.unique(labels)), found is not None
+    return {"points": points, "total": sample.total, "clusters": clusters, "own": own, "explained": explained}
 
 
 def _projected(profiles: Matrix) -> tuple[Matrix, float | None]:

@@ -53,6 +53,12 @@ def overview(
     }  # fmt: skip
 
 
+def chosen_lately(progress: Progress | None) -> list[str]:
+    """Items that were chosen lately, most often first."""
+    saved = None if progress is None else progress.told.get(KEY)
+    return [] if saved is None else [row["item"] for row in _items(Statistics.from_json(saved))]
+
+
 def _learner(head: Head, progress: Progress | None) -> dict[str, Any]:
     if progress is None:
         return {

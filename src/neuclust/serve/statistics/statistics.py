@@ -11,11 +11,11 @@ from neuclust.serve.statistics.followed import Followed, FollowedDecisions
 from neuclust.serve.statistics.recent import RecentItems
 from neuclust.serve.statistics.sums import Sums, finite
 from neuclust.serve.statistics.uniform import exploring_slots, uniform_weights
-from neuclust.serve.store.contract import DECISION, ERASURE, Row
+from neuclust.serve.store.contract import DECISION, ERASURE, FEEDBACK, Row
 
 FORMAT = 1
 MOST_SLOTS = 100  # of which click rates are kept
-CLOSING = ("learned",)  # what is told of a feedback that closed its decision
+CLOSING = "learned"  # what is told of a feedback that closed its decision
 
 
 @dataclass(slots=True)
@@ -67,11 +67,15 @@ class Statistics:
 
     def apply(self, row: Row, told: Mapping[str, Any] | None, content: Mapping[str, Any] | None = None) -> None:
         """Count an event with what the fold told of it; `content` is the decoded payload, where it is at hand."""
+        found = content
+        if found is None:
+            found = json.loads(row.payload) if row.payload and row.kind in (DECISION, FEEDBACK) else {}
         if row.kind == DECISION and row.payload is not None:
-            self._decide(row, json.loads(row.payload) if content is None else content)
-        for lesson in (told or {}).get("lessons") or ():
-            closed = row.kind != DECISION and (told or {}).get("status") in CLOSING
-            self._learn(lesson, row.time, closed)
+            self._decide(row, found)
+        said = told or {}
+        closed = found.get("decision") if row.kind == FEEDBACK and said.get("status") == CLOSING else None
+        for lesson in said.get("lessons") or ():
+            self._learn(lesson, row.time, lesson["decision"] == closed)
         for decision in self.followed.forget(row.time, row.user if row.kind == ERASURE else None):
             if decision.counted is None:
                 self._pending(decision, -1)

@@ -22,7 +22,7 @@ ERASURE = "erasure"  # of what is known of one user
 KINDS = (
     CONFIG, ITEMS, ITEMS_REMOVED, USERS, USERS_REMOVED, FREEZE, DECISION, FEEDBACK, EXPIRY, HISTORY, ERASURE,
 )  # fmt: skip
-TABLE_KINDS = (CONFIG, ITEMS, ITEMS_REMOVED, USERS, USERS_REMOVED, FREEZE)  # what every API process follows
+TABLE_KINDS = (CONFIG, ITEMS, ITEMS_REMOVED, USERS, USERS_REMOVED, FREEZE, ERASURE)  # what API processes follow
 
 
 class StoreError(NeuclustError):
@@ -196,8 +196,8 @@ class Learning(Protocol):
         Blobs are written in parts, so that no other writer waits long; the version is there when all of it is.
         """
 
-    def versions(self, id: int) -> list[Version]:
-        """Newest first."""
+    def versions(self, id: int, most: int = 1_000) -> list[Version]:
+        """The last ones, newest first."""
 
     def model(self, id: int, version: int) -> bytes | None:
         """None where it is not kept; `Damaged` where it does not have its hash."""

@@ -11,8 +11,8 @@ from neuclust.serve.store.tables import EVENT, EVENT_OF_E
 # in the order of ids, so that two groups of several recommenders cannot wait for each other
 _TAILS = "SELECT id, seq, time, hash, tables, frozen, {now} FROM recommenders WHERE id {among} ORDER BY id {lock}"
 # the very expressions of the two indexes
-_BY_KEY = f"SELECT {EVENT} FROM events WHERE (CAST(recommender AS TEXT) || ' ' || kind || ' ' || key) {{among}}"
-_BY_REQUEST = f"SELECT {EVENT} FROM events WHERE (CAST(recommender AS TEXT) || ' ' || request) {{among}}"
+BY_KEY = f"SELECT {EVENT} FROM events WHERE (CAST(recommender AS TEXT) || ' ' || kind || ' ' || key) {{among}}"
+BY_REQUEST = f"SELECT {EVENT} FROM events WHERE (CAST(recommender AS TEXT) || ' ' || request) {{among}}"
 _SET_TAIL = "UPDATE recommenders SET seq = ?, time = ?, hash = ?, tables = ?, frozen = ? WHERE id = ?"
 _ALL = 2**62  # a number of rows, or a place in the log, that none reaches
 
@@ -38,11 +38,11 @@ class SqlLog:
 
     def find(self, id: int, kind: str, keys: Sequence[str]) -> dict[str, Row]:
         names = [f"{id} {kind} {key}" for key in keys]
-        rows = self.database.read(lambda session: session.rows(_BY_KEY, (names,)))
+        rows = self.database.read(lambda session: session.rows(BY_KEY, (names,)))
         return {key: row for key, row in ((row.key, row) for row in map(checked_row, rows)) if key is not None}
 
     def find_request(self, id: int, request: str) -> Row | None:
-        rows = self.database.read(lambda session: session.rows(_BY_REQUEST, ([f"{id} {request}"],)))
+        rows = self.database.read(lambda session: session.rows(BY_REQUEST, ([f"{id} {request}"],)))
         return checked_row(rows[0]) if rows else None
 
     def latest(self, id: int, kind: str, most: int, before: int | None = None) -> list[Row]:
@@ -63,7 +63,7 @@ def _appended(session: Session, groups: Mapping[int, Sequence[Event]]) -> dict[i
     for id, *end, now in session.rows(_TAILS, (sorted(groups),)):
         if not groups[id]:
             continue
-        group = placed(id, Tail(*end), groups[id], _taken(session, id, groups[id]), now)
+        group = placed(id, Tail(*end), groups[id], taken(session, id, groups[id]), now)
         answers[id] = group.answers
         rows += group.values
         tail = group.tail
@@ -75,13 +75,13 @@ def _appended(session: Session, groups: Mapping[int, Sequence[Event]]) -> dict[i
     return answers
 
 
-def _taken(session: Session, id: int, events: Iterable[Event]) -> Taken:
+def taken(session: Session, id: int, events: Iterable[Event]) -> Taken:
     """The rows that hold keys or requests of these events already."""
     keys = [f"{id} {event.kind} {event.key}" for event in events if event.key is not None]
     requests = [f"{id} {event.request}" for event in events if event.request is not None]
-    found = session.rows(_BY_KEY, (keys,)) if keys else []
+    found = session.rows(BY_KEY, (keys,)) if keys else []
     if requests:
-        found += session.rows(_BY_REQUEST, (requests,))
+        found += session.rows(BY_REQUEST, (requests,))
     return Taken.of(map(checked_row, found))
 
 

@@ -7,6 +7,7 @@ it is read: an index that lost a key could not be told from a log that never had
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,8 @@ from neuclust.serve.store.migrations import is_present, migrate
 from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a transaction of another process
+BEGINNING = 2.0  # seconds in which another process writes the first page of a new file
+VFS = "cksmvfs"
 CHECKSUM = 8  # bytes at the end of each page
 WORDS = {
     "now": "unixepoch('subsec')", "lock": "", "share": "", "among": "IN (SELECT value FROM json_each(?))",
@@ -64,6 +67,7 @@ class SqliteDatabase:
         self._closed = False
         with self._said():
             _register_checksums()
+            self._refuse_empty()
         if not self.file.exists() or not self.read(lambda session: is_present(session, _tables(session))):
             self.write(lambda session: migrate(session, _tables(session)))
 
@@ -106,10 +110,21 @@ class SqliteDatabase:
                 self._writer.close()
             self._writer = None
 
+    def _refuse_empty(self) -> None:
+        """Refuse a file that lost its content, where SQLite would begin anew; wait for one that is being made."""
+        deadline = time.monotonic() + BEGINNING
+        while self.file.exists() and self.file.stat().st_size == 0:
+            if time.monotonic() > deadline:
+                raise StoreError(
+                    f"{self.address}: expected a database or the name of a new file, got an empty file; "
+                    "restore a backup, or delete the file to begin anew"
+                )
+            time.sleep(0.05)
+
     def _connected(self, writes: bool) -> apsw.Connection:
         if self._closed:
             raise StoreError(f"{self.address}: expected an open store, got one that was closed; open it again")
-        connection = apsw.Connection(str(self.file), vfs="cksmvfs")
+        connection = apsw.Connection(str(self.file), vfs=VFS)
         connection.set_busy_timeout(int(PATIENCE * 1000))
         if not self.file.exists() or self.file.stat().st_size == 0:
             connection.reserve_bytes("main", CHECKSUM)

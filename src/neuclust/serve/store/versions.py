@@ -37,12 +37,12 @@ class SqlVersions:
         hashes = {blob: hashlib.sha256(content).digest() for blob, content in blobs.items()}
         self.database.write(lambda session: _finish(session, id, token, groups[-1], _listed(id, version, hashes)))
 
-    def versions(self, id: int) -> list[Version]:
+    def versions(self, id: int, most: int = 1_000) -> list[Version]:
         statement = (
             "SELECT version, seq, time, lessons, state_hash, model_hash, environment FROM versions "
-            "WHERE recommender = ? ORDER BY version DESC"
+            "WHERE recommender = ? ORDER BY version DESC LIMIT ?"
         )
-        rows = self.database.read(lambda session: session.rows(statement, (id,)))
+        rows = self.database.read(lambda session: session.rows(statement, (id, most)))
         return [
             Version(number, seq, time, lessons, state is not None, model is not None, json.loads(environment))
             for number, seq, time, lessons, state, model, environment in rows
