@@ -30,7 +30,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},  # commands inherit them
 )
 add_commands(app, shop=shop, evaluate=evaluate)
-add_commands(app, shop=shop, evaluate=evaluate)
 add_commands(app, serve=serve, replay=replay, backup=backup, restore=restore)
 add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
 add_commands(app, clusters=clusters, policies=policies)
