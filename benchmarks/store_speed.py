@@ -3,7 +3,8 @@
     python -m benchmarks.store_speed [--groups 300] [--json FILE]
 
 Events have keys, request ids, users and payloads of 400 bytes. Beside each group size stand the milliseconds of a group
-(median and 99th percentile), the floor (a bare `fsync` of as many bytes in one file), and events read per second.
+(median and 99th percentile), the floor (a bare `fsync` of as many bytes in one file), and events read per second; the
+load average tells whether other processes had the cores.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--groups", type=int, default=300)
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
-    found: dict[str, object] = {kind: measured(kind, options.groups) for kind in ("sqlite", "postgres")}
+    busy = {"cores": os.cpu_count(), "load average at the start": round(os.getloadavg()[0], 1)}
+    found: dict[str, object] = {"machine": busy}
+    found |= {kind: measured(kind, options.groups) for kind in ("sqlite", "postgres")}
     print(json.dumps(found, indent=1))
     if options.json is not None:
         found["command"] = f"python -m benchmarks.store_speed --groups {options.groups} --json {options.json}"

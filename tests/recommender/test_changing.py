@@ -62,8 +62,9 @@ def test_exploration_changes_and_learned_state_stays() -> None:
     assert isinstance(shop.learner.player, Exploring)
     shop.change(exploration=None)
     assert shop.to_bytes() == before
+    change: Any = shop.change
     with pytest.raises(ConfigError, match="may change"):
-        shop.change(policy="popular")  # type: ignore[call-arg]
+        change(policy="popular")
 
 
 def test_open_decisions_wait_by_the_new_window() -> None:

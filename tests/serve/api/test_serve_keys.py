@@ -97,7 +97,7 @@ def test_the_right_key_opens(keyed: tuple[RunningService, dict[str, str]], metho
     """Fails when a key of the right scope is refused."""
     service, secrets = keyed
     scope = "metrics" if path == "/metrics" else "recommend"
-    body = {} if method == "POST" else None
+    body: dict[str, str] | None = {} if method == "POST" else None
     answer = httpx.request(
         method, service.address + path, json=body, headers={"Authorization": f"Bearer {secrets[scope]}"}, timeout=60
     )

@@ -27,14 +27,14 @@ def folded(log: WrittenLog, cuts: set[int]) -> tuple[bytes, bytes, list[Told | N
 def test_a_fold_goes_on_from_any_state(policy: str) -> None:
     """Fails when a fold that continues from a state differs in one byte from the one that went through."""
     service, log = begun(policy)
-    steps = [(at * 7 % KINDS if at % 3 else 17, at * 37 % 1_000) for at in range(120)]
+    steps = [(at * 7 % KINDS if at % 3 else 17, at * 37 % 1_000) for at in range(80)]
     play(service, log, steps)
     through = folded(log, set())
-    assert through == folded(log, {40, 41, 77, len(log.rows) - 1})
+    assert through == folded(log, {40, 41, 60, len(log.rows) - 1})
     assert through == folded(log, {len(log.rows) // 2})
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(STEPS, st.sets(st.integers(1, 60), max_size=4))
 def test_any_order_of_events_folds_the_same(steps: list[tuple[int, int]], cuts: set[int]) -> None:
     """Fails when some order of events is folded otherwise after a state was saved and loaded."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 from simulated_service import Service, stored, visits
@@ -195,14 +196,14 @@ def test_tables_follow_and_serve_what_was_learned(store: Store, service: Service
     loop.lease.release()
 
 
-def _damage(store: Store, id: int, version: int) -> None:
+def _damage(store: Any, id: int, version: int) -> None:
     """Change a byte of a state in the database."""
     statement = "SELECT content FROM parts WHERE recommender = ? AND version = ? AND blob = ? AND part = 0"
     change = "UPDATE parts SET content = ? WHERE recommender = ? AND version = ? AND blob = ? AND part = 0"
 
-    def work(session: object) -> None:
-        content = bytearray(session.rows(statement, (id, version, "state"))[0][0])  # type: ignore[attr-defined]
+    def work(session: Any) -> None:
+        content = bytearray(session.rows(statement, (id, version, "state"))[0][0])
         content[len(content) // 2] ^= 1
-        session.run(change, (bytes(content), id, version, "state"))  # type: ignore[attr-defined]
+        session.run(change, (bytes(content), id, version, "state"))
 
-    store.database.write(work)  # type: ignore[attr-defined]
+    store.database.write(work)

@@ -10,6 +10,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -19,6 +20,7 @@ from neuclust.serve.api.metrics import Metrics
 from neuclust.serve.api.problems import Problem, on_error, on_http, on_invalid, respond
 from neuclust.serve.api.routes import decisions, health, recommendations, recommenders, tables, versions, watching
 from neuclust.serve.api.service import Service
+from neuclust.serve.api.telemetry import span
 
 LOG = logging.getLogger("neuclust.serve")
 ROUTES = (health, recommenders, versions, tables, recommendations, decisions, watching)
@@ -79,15 +81,17 @@ class Measured:
                 status = message["status"]
             await send(message)
 
-        try:
-            await self.app(scope, receive, noted)
-        except NeuclustError:
-            raise
-        except Exception as error:
-            LOG.exception("unexpected error in %s %s", scope["method"], scope["path"])
-            if status:  # the answer has begun: the connection must break
+        with span(scope["method"], Headers(scope=scope)) as told:
+            try:
+                await self.app(scope, receive, noted)
+            except NeuclustError:
                 raise
-            await respond(error)(scope, receive, noted)
-        finally:
-            route = getattr(scope.get("route"), "path", "none")
-            self.metrics.observe(route, scope["method"], status, time.perf_counter() - start)
+            except Exception as error:
+                LOG.exception("unexpected error in %s %s", scope["method"], scope["path"])
+                if status:  # the answer has begun: the connection must break
+                    raise
+                await respond(error)(scope, receive, noted)
+            finally:
+                route = getattr(scope.get("route"), "path", "none")
+                told.update({"http.route": route, "http.response.status_code": status})
+                self.metrics.observe(route, scope["method"], status, time.perf_counter() - start)

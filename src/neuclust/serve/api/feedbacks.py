@@ -11,6 +11,7 @@ from typing import Any
 from neuclust.errors import DataError
 from neuclust.recommender.feedback.messages import Details, Slots, read_message
 from neuclust.recommender.options import Settings
+from neuclust.recommender.tables.values import Id
 from neuclust.serve.api.bodies import Feedback
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.events import decode, feedback_event
@@ -67,8 +68,8 @@ def digest(content: Mapping[str, Any]) -> bytes:
 def feedback_logged(body: Feedback, facts: Facts, settings: Settings) -> Event:
     """The event of a message, refused where the front door would refuse it."""
     details: Details = {"slate": body.slate, "shown": body.shown, "partial": body.partial}
-    places = {item: slot for slot, item in enumerate(facts.items)}
-    slots = Slots(len(places), places.get, facts.items)  # type: ignore[arg-type]  # ids are texts here
+    places: dict[Id, int] = {item: slot for slot, item in enumerate(facts.items)}
+    slots = Slots(len(places), places.get, facts.items)
     if not facts.items and body.items:
         raise DataError("items: expected none, since the slate was empty, got some; leave them out")
     if facts.items:

@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 from neuclust.errors import NeuclustError
@@ -52,7 +53,7 @@ class Follower:
         heads = {head.name: head for head in service.store.heads()}
         for name in [name for name in service.served if name not in heads]:
             with contextlib.suppress(Refused):
-                service.desk.call(lambda name=name: service.drop(name))  # type: ignore[misc]
+                service.desk.call(partial(service.drop, name))
                 service.metrics.forget(name)
         self.heads = heads
         for name, head in heads.items():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from neuclust.errors import NeuclustError
 from neuclust.serve.api.problems import Overloaded, Refused
 from neuclust.serve.store.contract import Appended, Event, Store, StoreError
+from neuclust.serve.store.database import check_text
 
 MOST_EVENTS = 2_000  # in one transaction
 MOST_BYTES = 8 << 20  # of payloads in one transaction
@@ -41,6 +42,10 @@ class GroupCommit:
 
     def submit(self, id: int, events: Sequence[Event], tell: Callable[[Written], None]) -> None:
         """Have events appended; `tell` is called in the writing thread once they are durable, or were not written."""
+        for event in events:  # what the store refuses must not fail the others of its group
+            for field, text in (("id", event.key), ("request_id", event.request), ("user", event.user)):
+                if text is not None:
+                    check_text(text, field)
         with self._lock:
             if self._waiting + len(events) > MOST_WAITING and self._waiting:
                 raise Overloaded(f"expected at most {MOST_WAITING:,} events that wait to be written, got more")
