@@ -22,7 +22,8 @@ from benchmarks.serve_shop import Requests, clicked, with_id
 
 MOST_CONNECTIONS = 400
 PATIENCE = 30.0  # seconds for one answer
-FAILED = 0  # the status of a request without an answer
+FAILED, UNSENT = 0, -1  # statuses of requests without an answer, and of those that found no free connection in time
+LONGEST_QUEUE = 1.0  # seconds for one; otherwise an overload would go on in our own queue after its end
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,16 @@ class Connections:
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         """Status and body of an answer."""
-        async with self.room:
-            try:
-                return await asyncio.wait_for(self._post(path, body), PATIENCE)
-            except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
-                return FAILED, b""
+        try:
+            await asyncio.wait_for(self.room.acquire(), LONGEST_QUEUE)
+        except TimeoutError:
+            return UNSENT, b""
+        try:
+            return await asyncio.wait_for(self._post(path, body), PATIENCE)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError, ValueError):
+            return FAILED, b""
+        finally:
+            self.room.release()
 
     async def _post(self, path: str, body: bytes) -> tuple[int, bytes]:
         while self.idle:

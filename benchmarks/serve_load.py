@@ -116,11 +116,14 @@ def overload(options: argparse.Namespace) -> Record:
         calm = replace(spec, rate=CALM * capacity, seconds=10.0, seed=3)
         before = send(calm)
         with Watch(made).watching() as samples:
+            begun = time.monotonic()
             during = send(replace(spec, rate=options.times * capacity, seed=4))
+            lasted = time.monotonic() - begun
             after = send(replace(calm, seed=5, seconds=15.0))
         back = _back_within(after["recommendations"], before["recommendations"])
     found = {
         "capacity": round(capacity, 1), "before": before, "during": during, "after": after, "back_s": back,
+        "overload_s": round(lasted, 1),
         **_memory(samples, options.seconds), "samples": samples,
     }  # fmt: skip
     header = ["load", "per second", "sent", "statuses", "p50 ms", "p99 ms"]

@@ -46,7 +46,7 @@ def feedback(record: Record) -> Row:
 
 def overload(record: Record) -> Row:
     during = record["during"]["recommendations"]
-    strange = set(during["statuses"]) - {"200", "429", "503"}
+    strange = set(during["statuses"]) - {"200", "429", "503", "-1"}  # -1: never sent, for want of connections
     first, last, back = record["memory_first_mb"], record["memory_last_mb"], record["back_s"]
     told = f"{during['sent']:,} sent: {_counts(during)}; memory {first} to {last} MB, back after {back:g} s"
     return "429 or 503, flat memory, back in 5 s", told, not strange and last <= FLAT * first and back <= BACK
