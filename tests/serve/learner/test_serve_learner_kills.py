@@ -55,6 +55,13 @@ def caught_up(store: Store) -> bool:
     return progress is not None and progress.seq >= head.seq
 
 
+def published(store: Store) -> bool:
+    """Whether there is a version of the last event: the learner then has nothing more to write."""
+    (head,) = store.heads()
+    versions = store.versions(head.id)
+    return caught_up(store) and bool(versions) and versions[0].seq >= head.seq
+
+
 def check_everything(store: Store) -> None:
     """Every version, state and told row is what the log gives, told rows are complete, and events were folded once."""
     (result,), (head,) = replay(store), store.heads()
@@ -126,7 +133,7 @@ def test_a_learner_that_ends_after_any_event_loses_and_repeats_nothing(store: St
 @pytest.mark.soak
 def test_many_killed_learners_lose_and_repeat_nothing(store: Store, store_address: str) -> None:
     """Fails when one of sixty killed learners leaves a model that the log does not give."""
-    assert kill_often(store, store_address, 60, 100) >= 30
+    assert kill_often(store, store_address, 60, 20) >= 30
     check_everything(store)
 
 
@@ -135,7 +142,8 @@ def test_a_learner_that_was_stopped_is_fenced(store: Store, store_address: str) 
     service = stored(store)
     visits(service, 10)
     first = forked(store_address)
-    until(lambda: caught_up(store))
+    until(lambda: published(store))
+    time.sleep(SECONDS / 2)  # stopped within a transaction, it would keep its locks until the server ends that
     os.kill(first, signal.SIGSTOP)
     visits(service, 10, seed=1)
     second = forked(store_address)
@@ -179,7 +187,7 @@ def test_the_child_of_a_service_learns_and_ends_with_it(store: Store, store_addr
     visits(stored(store), 5)
     child = LearnerProcess(store_address, SECONDS)
     child.start()
-    until(lambda: caught_up(store))
+    until(lambda: published(store))
     process = child._child
     assert process is not None
     assert process.stdin is not None
