@@ -1,6 +1,7 @@
 """`neuclust serve`: recommenders behind HTTP, with a log that loses nothing and a page to watch them."""
 
 import enum
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ def serve(options: ServeCommand) -> None:
 
     One process and one file by default; several API processes and one learner on PostgreSQL.
     """
+    os.environ["NUMBA_NUM_THREADS"] = "1"  # its layer gives torch a second thread, which waits in a loop
     limit_threads()
     with installed():
         from neuclust.serve.api.options import ServeOptions
