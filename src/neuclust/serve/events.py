@@ -133,12 +133,16 @@ class Asked:
 
 
 def decision_event(choice: Choice, asked: Asked, **entries: Any) -> Event:
-    """A slate that is shown; `entries` are arm, version, expires_at and others. Request ids are kept by the store."""
+    """A slate that is shown; `entries` has at least arm, version and expires_at. Request ids are in the store alone."""
+    return decision_parts(choice, asked, **entries)[0]
+
+
+def decision_parts(choice: Choice, asked: Asked, **entries: Any) -> tuple[Event, dict[str, Any]]:
+    """The event of a slate, and its content as it is read back."""
     request = None if choice.request is None else replace(choice.request, request_id=None)
-    plain = replace(choice, request_id=None, request=request)
+    content = {"choice": replace(choice, request_id=None, request=request).to_json(), **entries}
     user = None if choice.user is None else str(choice.user)
-    payload = encode({"choice": plain.to_json(), **entries})
-    return Event(DECISION, payload, choice.id, asked.request, asked.digest, user)
+    return Event(DECISION, encode(content), choice.id, asked.request, asked.digest, user), content
 
 
 def choice_of(content: Mapping[str, Any]) -> Choice:

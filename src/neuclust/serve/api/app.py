@@ -23,7 +23,7 @@ from neuclust.serve.api.service import Service
 from neuclust.serve.api.telemetry import span
 
 LOG = logging.getLogger("neuclust.serve")
-ROUTES = (health, recommenders, versions, tables, recommendations, decisions, watching)
+ROUTES = (recommendations, health, recommenders, versions, tables, decisions, watching)  # what is asked most first
 
 
 def make_app(service: Service, hosts: Sequence[str] | None = None) -> FastAPI:
@@ -40,8 +40,8 @@ def make_app(service: Service, hosts: Sequence[str] | None = None) -> FastAPI:
         separate_input_output_schemas=False,
     )  # fmt: skip
     app.state.service = service
-    for each in ROUTES:
-        app.include_router(each.routes)
+    for each in ROUTES:  # as they are: routers that are included are looked through for every request
+        app.router.routes.extend(each.routes.routes)
     app.add_exception_handler(NeuclustError, on_error)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_invalid)

@@ -18,7 +18,7 @@ from neuclust.recommender.requests import Request, read_request
 from neuclust.recommender.schema import Matrix, Schema
 from neuclust.serve.api.bodies import Recommend
 from neuclust.serve.events import Asked as Of
-from neuclust.serve.events import decision_event
+from neuclust.serve.events import decision_parts
 from neuclust.serve.store.contract import Event
 
 ID_BYTES = 12
@@ -178,9 +178,9 @@ def _chosen(chosen: Chosen, asked: Asked, situation: Situation, policy: str) -> 
 
 def logged(
     asked: Asked, choice: Choice, suggested: list[str] | None, body: Recommend, digest: bytes, situation: Situation
-) -> Event:
-    """What the log keeps of a decision."""
-    return decision_event(
+) -> tuple[Event, dict[str, Any]]:
+    """What the log keeps of a decision, and the same as JSON values."""
+    return decision_parts(
         choice, Of(body.request_id, digest), arm=asked.arm, own=asked.by == "caller", version=situation.version,
         expires_at=situation.now + situation.window, exploration=situation.exploration, stale=situation.stale,
         suggested=suggested,

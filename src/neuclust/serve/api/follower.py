@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger("neuclust.serve")
 EVERY = 0.25  # seconds between looks
 SILENT = 15.0  # seconds without a word of the learner after which it counts as down
+READ = 0.5  # seconds between two looks at the learner's progress, which tells much
+REST = 30.0  # times the seconds of reading a model, at least between two: requests share the processor with it
+SETTLE = 1.0  # seconds between two turns of the store's upkeep
 KEPT = 4096  # samples of the log's length
 
 
@@ -31,6 +34,9 @@ class Follower:
         self.progress: dict[str, Progress] = {}
         self.heads: dict[str, Head] = {}
         self._lengths: dict[str, deque[tuple[float, int]]] = {}
+        self._settled = 0.0
+        self._read: dict[str, float] = {}  # when progress was read
+        self._loaded: dict[str, tuple[float, float]] = {}  # when a model was read, and in how many seconds
         self._damaged: set[tuple[int, int]] = set()
         self._thread = threading.Thread(target=self._run, name="follower", daemon=True)
         self._thread.start()
@@ -43,6 +49,9 @@ class Follower:
         while not self._ended.wait(EVERY):
             try:
                 self._look()
+                if time.monotonic() - self._settled >= SETTLE:
+                    self._service.store.settle()
+                    self._settled = time.monotonic()
             except NeuclustError as error:
                 LOG.warning("follower: %s", error)
             except Exception:
@@ -61,14 +70,20 @@ class Follower:
 
     def _follow(self, name: str, head: Head) -> None:
         service = self._service
-        progress = service.store.progress(head.id)
         served = service.served.get(name)
+        progress, now = self.progress.get(name), time.monotonic()
+        if now - self._read.get(name, 0.0) >= READ:
+            progress = service.store.progress(head.id)
+            self._read[name] = now
         if progress is not None:
             self.progress[name] = progress
         if served is None or served.id != head.id:
             service.desk.call(lambda: service.synced(name)).result()
             return
-        found = self._newest(served, head)
+        begun, took = self._loaded.get(name, (0.0, 0.0))
+        found = self._newest(served, head) if now - begun >= REST * took or head.promoted else None
+        if found is not None:
+            self._loaded[name] = now, time.monotonic() - now
         stale = self._stale(name, head, progress, served.configuration.max_age)
         popular = dict(progress.told.get("popular", ())) if progress is not None else {}
 

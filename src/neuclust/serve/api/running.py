@@ -1,10 +1,10 @@
 """Starting a service: the store, the learner beside it, the server, and how all of it ends."""
 
 import contextlib
+import gc
 import logging
 import os
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,8 +23,8 @@ from neuclust.serve.store.contract import Store
 from neuclust.serve.store.opening import open_store
 
 LOG = logging.getLogger("neuclust.serve")
-SWITCH = 0.001  # seconds a thread keeps Python: models are loaded beside requests
 BACKLOG = 1024
+GARBAGE = (10_000, 50, 100)  # a full collection goes through all items and users while requests wait
 AGAIN = (0.5, 30.0)  # seconds before a learner that ended is started again, at first and at most
 
 
@@ -122,7 +122,7 @@ def _run(service: Service, options: ServeOptions, listening: socket.socket, say:
     import torch
 
     torch.set_num_threads(1)
-    sys.setswitchinterval(SWITCH)
+    gc.set_threshold(*GARBAGE)
     config = uvicorn.Config(
         make_app(service, _hosts(options)), log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=10, server_header=False,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
@@ -60,6 +61,9 @@ class Service:
         found = self.served.get(name)
         if found is None or found.id != head.id:
             found = Served.started(self.store, head)
+            found.follow(self.store, head)
+            gc.collect()
+            gc.freeze()  # tables stay: collections need not go through them again
         found.follow(self.store, head)
         self.served[name] = found
         return found
@@ -104,8 +108,8 @@ class Service:
         chosen = choose(asked, served.schema, served.stock, served.learners(), situation)
         for (ask, each), (choice, suggested) in zip(ready, chosen, strict=True):
             try:
-                event = logged(each, choice, suggested, ask.body, ask.digest, situation)
-                self.writer.submit(served.id, [event], partial(self._decided, served.id, ask, event))
+                event, content = logged(each, choice, suggested, ask.body, ask.digest, situation)
+                self.writer.submit(served.id, [event], partial(self._decided, served.id, ask, content))
             except NeuclustError as error:
                 settle(ask.answer, error)
 
@@ -127,7 +131,7 @@ class Service:
         self.store.append({served.id: [freeze_event(row, user)]})
         self.synced(served.name)
 
-    def _decided(self, id: int, ask: Ask, event: Event, written: Written) -> None:
+    def _decided(self, id: int, ask: Ask, content: Mapping[str, Any], written: Written) -> None:
         """Answer a request whose decision was written, or was made before; in the writing thread."""
         if isinstance(written, Exception):
             settle(ask.answer, written)
@@ -135,10 +139,9 @@ class Service:
         (appended,) = written
         try:
             if appended.earlier is None:
-                payload = decode(event.payload)
-                choice = payload["choice"]
+                choice = content["choice"]
                 self.recent.note(id, choice["id"], Facts(tuple(choice["items"]), ask.body.user))
-                settle(ask.answer, answer_of(payload))
+                settle(ask.answer, answer_of(content))
             else:
                 settle(ask.answer, _again(appended.earlier, ask))
         except Exception as error:

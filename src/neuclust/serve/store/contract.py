@@ -250,5 +250,8 @@ class Store(Recommenders, Log, Learning, Keys, Protocol):
 
     def close(self) -> None: ...
 
+    def settle(self) -> None:
+        """Do the upkeep that would else fall into the time of a commit; called every second or so."""
+
     def check(self) -> None:
         """A round trip that writes; StoreError where it cannot."""

@@ -50,6 +50,9 @@ class Database(Protocol):
     def read(self, work: Work[Result]) -> Result:
         """One transaction that sees the database as it was at one moment."""
 
+    def settle(self) -> None:
+        """Do the upkeep that would else fall into the time of a commit."""
+
     def tidy(self) -> None:
         """Remove deleted content from the files as far as the database can."""
 

@@ -104,6 +104,9 @@ class PostgresDatabase:
     def read(self, work: Work[Result]) -> Result:
         return self._tried(_SNAPSHOT, work)
 
+    def settle(self) -> None:
+        """The server does that by itself."""
+
     def tidy(self) -> None:
         """Nothing: the server's own vacuum removes deleted rows."""
 

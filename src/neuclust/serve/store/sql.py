@@ -24,5 +24,8 @@ class SqlStore(SqlRecommenders, SqlLog, SqlVersions, SqlLearning, SqlKeys):
     def close(self) -> None:
         self.database.close()
 
+    def settle(self) -> None:
+        self.database.settle()
+
     def check(self) -> None:
         self.database.write(lambda session: session.run("UPDATE meta SET value = value + 1 WHERE name = 'checks'"))

@@ -22,6 +22,8 @@ from neuclust.serve.store.migrations import is_present, migrate
 from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a transaction of another process
+STEP = 0.001
+JOURNAL = 16_000  # pages after which a commit copies the journal into the file, where nobody else has (`settle`)
 BEGINNING = 2.0  # seconds in which another process writes the first page of a new file
 VFS = "cksmvfs"
 CHECKSUM = 8  # bytes at the end of each page
@@ -109,6 +111,15 @@ class SqliteDatabase:
             if self._writer is not None:
                 self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
+    def settle(self) -> None:
+        """Copy the journal into the file, beside writers, which would else do so in the middle of a commit."""
+        with contextlib.suppress(apsw.Error, StoreError):
+            connection = self._connected(writes=True)
+            try:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            finally:
+                connection.close()
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -133,7 +144,8 @@ class SqliteDatabase:
         if self._closed:
             raise StoreError(f"{self.address}: expected an open store, got one that was closed; open it again")
         connection = apsw.Connection(str(self.file), vfs=VFS)
-        connection.set_busy_timeout(int(PATIENCE * 1000))
+        connection.set_busy_handler(_wait)
+        connection.wal_autocheckpoint(JOURNAL)
         if not self.file.exists() or self.file.stat().st_size == 0:
             connection.reserve_bytes("main", CHECKSUM)
         elif connection.reserve_bytes() != CHECKSUM:
@@ -153,6 +165,12 @@ class SqliteDatabase:
             raise _translated_error(self.address, error) from error
         except OSError as error:
             raise StoreError(f"{self.address}: expected a file to use, got {error.strerror}; see to it") from error
+
+
+def _wait(times: int) -> bool:
+    """Wait for another process's transaction by short steps; SQLite's own become long, and commits are short."""
+    time.sleep(STEP)
+    return times * STEP < PATIENCE
 
 
 def _transaction(connection: apsw.Connection, begin: str, work: Work[Result]) -> Result:
