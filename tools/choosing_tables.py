@@ -43,11 +43,14 @@ def _regret(scores: Scores, policy: str) -> str:
 def regret_table(given: Contest, which: str) -> str:
     """Rows problems, columns policies; the smallest mean bold."""
     head = ["problem", "rounds", "`auto`", "best linear in hindsight", *(f"`{name}`" for name in SHOWN)]
-    rows = [_regret_row(*played) for played in given.played(which)]
+    rows = [
+        [f"`{problem}`{given.mark(problem, horizon)}", str(horizon), *_regret_cells(scores)]
+        for problem, horizon, scores in given.played(which)
+    ]
     return _or_unmeasured([*head, "best of all others"], rows) + _unplayed(given, which)
 
 
-def _regret_row(problem: str, horizon: int, scores: Scores) -> list[str]:
+def _regret_cells(scores: Scores) -> list[str]:
     linear, rival = best(scores, is_linear) or "", best(scores, is_rival) or ""
     first = winner(scores)
 
@@ -57,8 +60,7 @@ def _regret_row(problem: str, horizon: int, scores: Scores) -> list[str]:
             text = f"**{text}**"
         return f"{text} `{policy}`" if named and policy else text
 
-    columns = [cell("auto"), cell(linear, named=True), *(cell(name) for name in SHOWN), cell(rival, named=True)]
-    return [f"`{problem}`", str(horizon), *columns]
+    return [cell("auto"), cell(linear, named=True), *(cell(name) for name in SHOWN), cell(rival, named=True)]
 
 
 def _or_unmeasured(head: Sequence[str], rows: Sequence[Sequence[str]], rule: str = "---:") -> str:
@@ -118,7 +120,7 @@ def verdict_table(given: Contest, which: str) -> str:
         if found := verdict(scores):
             said = _said(found, given.reasons.get(problem, ""))
             cells = [f"`{found.rival}`", str(found.gap.pairs), _signed(found.gap), _percent(found.share, "+"), said]
-            rows.append([f"`{problem}`", str(horizon), *cells])
+            rows.append([f"`{problem}`{given.mark(problem, horizon)}", str(horizon), *cells])
     return _or_unmeasured(head, rows, rule="---")
 
 
@@ -140,7 +142,8 @@ def measured(given: Contest, problem: str, *policies: str) -> str:
     scores = given.at(problem)
     asked = {"linear": best(scores, is_linear) or "", "best": best(scores, is_rival) or ""}
     names = dict.fromkeys(asked.get(policy, policy) for policy in policies)
-    return ", ".join(f"`{name}` {_regret(scores, name)}" for name in names if name in scores) or UNMEASURED
+    shown = ", ".join(f"`{name}` {_regret(scores, name)}" for name in names if name in scores)
+    return f"{shown}{given.mark(problem)}" if shown else UNMEASURED
 
 
 def claims_table(given: Contest) -> str:
@@ -171,7 +174,7 @@ def _at_both(
     """A question about problems, after their own number of rounds and after the long one."""
     for problem in problems:
         for horizon in horizons(problem):
-            yield ask(given.at(problem, horizon), f"`{problem}`, {horizon} rounds")
+            yield ask(given.at(problem, horizon), f"`{problem}`, {horizon} rounds{given.mark(problem, horizon)}")
 
 
 def _beside_linear(scores: Scores, where: str) -> list[str] | None:
@@ -221,7 +224,8 @@ def _with_delay(given: Contest, policy: str, horizon: int) -> list[str] | None:
     ratio = _ratio(late.regret, prompt.regret) if late and prompt else None
     question = "what does late feedback cost?"
     shown = f"`{policy}`, delayed / prompt: {ratio}"
-    return [question, f"`delayed`, `clusters`, {horizon} rounds", shown, _beside(ratio, 1)] if ratio else None
+    where = f"`delayed`, `clusters`, {horizon} rounds{given.mark('delayed', horizon)}"
+    return [question, where, shown, _beside(ratio, 1)] if ratio else None
 
 
 def _ratio(tops: Mapping[int, float], bottoms: Mapping[int, float]) -> Estimate | None:
@@ -238,11 +242,12 @@ def _beside(estimate: Estimate, level: int) -> str:
 
 
 def cost_table(given: Contest) -> str:
-    """Milliseconds per round of every policy: the median problem, the quickest and the slowest."""
+    """Milliseconds per round of every policy played on a core: the median problem, the quickest and the slowest."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for problem, _, scores in given.played("own"):
         for policy in filter(lambda name: name == "auto" or is_rival(name), scores):
-            found[policy][problem] = 1000 * scores[policy].seconds
+            if (seconds := scores[policy].seconds) is not None:
+                found[policy][problem] = 1000 * seconds
     ordered = sorted(found.items(), key=lambda item: median(item[1].values()))
     rows = [
         [f"`{policy}`", number(median(times.values())), *(_named(times, pick) for pick in (min, max)), str(len(times))]

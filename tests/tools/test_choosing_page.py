@@ -29,7 +29,7 @@ from tools.choosing_record import (
 from tools.choosing_tables import verdict
 from tools.reproduction_page import DOCS
 
-SEEDS = range(1000, 1020)
+SEEDS = range(2000, 2020)
 WORDS = TEMPLATE.read_text(encoding="utf-8")
 Regret = Callable[[int, int], float]  # of seed and round
 
@@ -147,16 +147,16 @@ def test_a_run_of_the_asked_length_goes_before_a_longer_one() -> None:
 
 
 def test_the_record_keeps_seeds_rounded_regrets_and_seconds_a_round() -> None:
-    rows = played("bump", "linucb", lambda seed, t: seed + t / 1000 + 0.0049, seeds=[1003, 1001])
+    rows = played("bump", "linucb", lambda seed, t: seed + t / 1000 + 0.0049, seeds=[2003, 2001])
     row = next(row for row in condense(rows, SEEDS)["rows"] if row["horizon"] == 500)
-    assert row["seeds"] == [1001, 1003]
-    assert row["regret"] == [1001.5, 1003.5]
+    assert row["seeds"] == [2001, 2003]
+    assert row["regret"] == [2001.5, 2003.5]
     assert row["seconds"] == 0.004
 
 
 def test_seeds_outside_the_range_are_left_out() -> None:
-    rows = played("bump", "auto", rate(0.1), seeds=[300, 999, 1000, 1019, 1020])
-    assert condense(rows, seed_range(REPORTED))["rows"][0]["seeds"] == [1000, 1019]
+    rows = played("bump", "auto", rate(0.1), seeds=[300, 1999, 2000, 2019, 2020])
+    assert condense(rows, seed_range(REPORTED))["rows"][0]["seeds"] == [2000, 2019]
 
 
 @pytest.mark.parametrize("text", ["100:101", "150:205", "0:2000", "303:304", "519:600", "403:404"])
@@ -182,7 +182,7 @@ def test_the_same_run_twice_counts_once_and_two_results_are_refused() -> None:
     rows = played("bump", "auto", rate(0.1))
     assert condense(rows + rows, SEEDS) == condense(rows, SEEDS)
     with pytest.raises(SystemExit, match="two that differ"):
-        condense(rows + played("bump", "auto", rate(0.2), seeds=[1004]), SEEDS)
+        condense(rows + played("bump", "auto", rate(0.2), seeds=[2004]), SEEDS)
 
 
 # --- the arithmetic ------------------------------------------------------------------------------------------------
@@ -201,11 +201,11 @@ def test_the_ratio_and_its_error_are_those_of_a_bootstrap() -> None:
 
 def test_the_verdict_is_paired_over_common_seeds() -> None:
     rows = [
-        *played("clusters", "auto", rate(0.1, 0.3, 1), seeds=range(1000, 1018)),
-        *played("clusters", "linucb", rate(0.2, 0.3, 2), seeds=range(1004, 1020)),
+        *played("clusters", "auto", rate(0.1, 0.3, 1), seeds=range(2000, 2018)),
+        *played("clusters", "linucb", rate(0.2, 0.3, 2), seeds=range(2004, 2020)),
     ]
     found = verdict(contest(condense(rows, SEEDS)).at("clusters"))
-    common = range(1004, 1018)
+    common = range(2004, 2018)
     mine = np.round([rate(0.1, 0.3, 1)(seed, 500) for seed in common], 2)
     other = np.round([rate(0.2, 0.3, 2)(seed, 500) for seed in common], 2)
     assert found is not None
@@ -318,14 +318,14 @@ def test_the_share_of_the_gap_is_paired_over_three_policies() -> None:
 
 def test_what_a_change_costs_is_taken_from_the_last_hundred_rounds() -> None:
     def after_change(seed: int, t: int) -> float:
-        return 0.1 * t + (0.5 + 0.001 * (seed - 1000)) * max(0, t - 400)
+        return 0.1 * t + (0.5 + 0.001 * (seed - 2000)) * max(0, t - 400)
 
     rows = [
         *played("drift-none", "auto", rate(0.1), rounds=1000),
         *played("drift-abrupt", "auto", after_change, rounds=500),
         *played("drift-abrupt", "auto", rate(9.0), rounds=1000),  # another world: of no use here
     ]
-    extra = np.asarray([100 * (0.5 + 0.001 * (seed - 1000)) for seed in SEEDS])
+    extra = np.asarray([100 * (0.5 + 0.001 * (seed - 2000)) for seed in SEEDS])
     expected = (
         f"{10 + extra.mean():.1f} ± {extra.std(ddof=1) / np.sqrt(20):.1f} and 10.0, difference +{extra.mean():.1f}"
     )
@@ -380,6 +380,43 @@ def test_later_runs_replace_rows_of_their_problem_horizon_and_policy_alone(tmp_p
     changed = {key for key in new if new[key] != old[key]}
     assert changed == {key for key in old if key[0] == "bump" and key[2] == "auto"}
     assert changed
+
+
+def test_later_runs_of_other_seeds_never_stand_beside_older_ones(tmp_path: Path) -> None:
+    """They replace all of their problem and horizon; what is still of older seeds is marked."""
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    older = range(1000, 1020)
+    first = [
+        *played("bump", "auto", rate(0.2), seeds=older),
+        *played("bump", "linucb", rate(0.1), seeds=older),
+        *played("yelp", "auto", rate(0.1), seeds=older),
+    ]
+    later = [*played("bump", "auto", rate(0.3), rounds=500), *played("bump", "neuclust", rate(0.4), rounds=500)]
+    for file, rows in ((before, first), (after, later)):
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    main(["--take", str(before), "--seeds", "1000:1020", "--docs", str(tmp_path)])
+    assert "†" not in (tmp_path / PAGE).read_text(encoding="utf-8").split("## Table A")[1].split("## How")[0]
+    main(["--take", str(after), "--onto", "--docs", str(tmp_path)])
+    record, page = kept_record(tmp_path), (tmp_path / PAGE).read_text(encoding="utf-8")
+    assert record["seeds"] == REPORTED
+    assert [(row["horizon"], row["policy"], row["seeds"][0]) for row in record["rows"] if row["problem"] == "bump"] == [
+        (500, "auto", 2000),
+        (500, "neuclust", 2000),
+        (1000, "auto", 1000),
+        (1000, "linucb", 1000),
+    ]
+    assert line(page, "## Table A", "`bump`")[0] == "`bump`"
+    assert line(page, "## Table A", "`yelp`")[0] == "`yelp` †"
+    assert line(page, "## Table B", "`bump`")[0] == "`bump` †"
+    assert line(page, "After 1000 rounds:", "`bump`")[0] == "`bump` †"
+
+
+def test_runs_of_the_device_engine_have_regret_and_no_cost(tmp_path: Path) -> None:
+    on_device = [row | {"seconds": None} for row in played("bump", "cn-ucb", rate(0.2))]
+    page = filled([*everything(), *on_device])
+    assert line(page, "## Table A", "`bump`")[6] == "**100.0**"
+    assert "`linucb`" in page.split("## What a round costs")[1].split("## How")[0]
+    assert "`cn-ucb`" not in page.split("## What a round costs")[1].split("## How")[0]
 
 
 def test_runs_that_reach_no_horizon_are_no_record(tmp_path: Path) -> None:
