@@ -25,7 +25,7 @@ from tools.choosing_record import (
 )  # fmt: skip
 from tools.reproduction_page import number, table
 
-SHOWN = ("neuclust", "neuclust-across", "cn-ucb", "neural-linear", "uniform")
+SHOWN = ("neuclust", "cn-ucb", "neural-linear", "uniform")
 FEWEST_PAIRS = 5  # below, no policy is called ahead
 EQUAL_WITHIN = 0.10
 UNMEASURED = "not measured yet"
@@ -83,11 +83,13 @@ class Verdict:
     word: str  # ahead, equal, behind, or unsaid
 
 
-def verdict(scores: Scores) -> Verdict | None:
-    """Equal is what lies within two standard errors or 10 %; None where `auto` or anybody else is missing."""
-    rival = best(scores, is_rival)
-    gap = difference(scores["auto"], scores[rival]) if rival and "auto" in scores else None
-    if rival is None or gap is None:
+def verdict(scores: Scores, rival: str | None = None) -> Verdict | None:
+    """Equal is what lies within two standard errors or 10 %; None where `auto` or the other one is missing."""
+    rival = rival or best(scores, is_rival)
+    if rival is None or rival not in scores or "auto" not in scores:
+        return None
+    gap = difference(scores["auto"], scores[rival])
+    if gap is None:
         return None
     base = fmean(aligned(scores[rival].regret, scores["auto"].regret)[0])
     share = gap.value / base if base else math.copysign(math.inf, gap.value) if gap.value else 0.0
@@ -128,9 +130,9 @@ def _signed(gap: Estimate) -> str:
     return f"+{gap}" if gap.value > 0 else str(gap)
 
 
-def tally(given: Contest, which: str) -> str:
-    """How often `auto` is ahead, equal and behind, as part of a sentence."""
-    words = Counter(found.word for _, _, scores in given.played(which) if (found := verdict(scores)))
+def tally(given: Contest, which: str, rival: str | None = None) -> str:
+    """How often `auto` is ahead, equal and behind, beside the best other policy or this one, as part of a sentence."""
+    words = Counter(found.word for _, _, scores in given.played(which) if (found := verdict(scores, rival)))
     said = words["ahead"] + words["equal"] + words["behind"]
     if not said:
         return f"({UNMEASURED})"
@@ -138,12 +140,16 @@ def tally(given: Contest, which: str) -> str:
 
 
 def measured(given: Contest, problem: str, *policies: str) -> str:
-    """Mean regrets of policies on a problem of its own length; `linear` and `best` are the best of these."""
+    """Mean regrets of policies on a problem of its own length over the seeds they share; `linear` and `best` are the
+    best of these."""
     scores = given.at(problem)
     asked = {"linear": best(scores, is_linear) or "", "best": best(scores, is_rival) or ""}
-    names = dict.fromkeys(asked.get(policy, policy) for policy in policies)
-    shown = ", ".join(f"`{name}` {_regret(scores, name)}" for name in names if name in scores)
-    return f"{shown}{given.mark(problem)}" if shown else UNMEASURED
+    names = [name for name in dict.fromkeys(asked.get(policy, policy) for policy in policies) if name in scores]
+    columns = aligned(*(scores[name].regret for name in names)) if names else []
+    if not columns or not columns[0]:
+        return UNMEASURED
+    shown = ", ".join(f"`{name}` {mean_of(values)}" for name, values in zip(names, columns, strict=True))
+    return f"{shown} ({len(columns[0])} seeds){given.mark(problem)}"
 
 
 def claims_table(given: Contest) -> str:
@@ -151,7 +157,7 @@ def claims_table(given: Contest) -> str:
     rows = [
         *(_near_linear(given.at(name), name) for name in ("ml-paper", "ml-volatile")),
         *_at_both(_beside_linear, given, ("ml-ideal", "bump", "clusters", "yelp", "replay")),
-        *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump", "clusters")),
+        *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump")),
         *(_after_change(given, policy) for policy in ("auto", "neuclust", "linucb")),
         *(_with_delay(given, policy, n) for policy in ("auto", "neuclust", "linucb") for n in horizons("delayed")),
     ]
@@ -191,8 +197,8 @@ def _share_of(scores: Scores, other: str, where: str, whose: str) -> list[str] |
 
 
 def _gap_closed(scores: Scores, problem: str) -> list[str] | None:
-    """(neuclust − neuclust-across) / cluster-oracle: 1 where mixing clusters wins back all that one cluster costs."""
-    names = ("neuclust", "neuclust-across", "cluster-oracle")
+    """(neuclust − cn-ucb) / cluster-oracle: 1 where mixing clusters wins back all that one cluster costs."""
+    names = ("neuclust", "cn-ucb", "cluster-oracle")
     if not all(name in scores for name in names):
         return None
     inside, across, floor = aligned(*(scores[name].regret for name in names))
@@ -200,7 +206,7 @@ def _gap_closed(scores: Scores, problem: str) -> list[str] | None:
         return None
     share = ratio_of([one - other for one, other in zip(inside, across, strict=True)], floor)
     question = "which share of what slates inside one cluster must cost is won back across clusters?"
-    shown = f"(`neuclust` − `neuclust-across`) / `cluster-oracle`: {share}"
+    shown = f"(`neuclust` − `cn-ucb`) / `cluster-oracle`: {share}"
     return [question, f"`{problem}`", shown, _beside(share, 0)]
 
 
