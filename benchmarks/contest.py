@@ -5,7 +5,8 @@
 
 A policy is NAME[:PRESET][@KEY=VALUE;KEY=VALUE]. What the file holds already is not played again, so an interrupted
 contest goes on where it stopped. `--rounds` plays every problem that long; the regret along the way is kept every
-100 rounds, so that one run serves all shorter horizons where the problem does not depend on its own.
+100 rounds, so that one run serves all shorter horizons where the problem does not depend on its own. `--device cuda`
+plays neuclust and cn-ucb on a GPU; such a run says nothing of seconds.
 """
 
 from __future__ import annotations
@@ -44,14 +45,17 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A match and the task that plays it."""
+    """A match, the task that plays it, and the device of the device engine where that plays it."""
 
     match: Match
     task: Task
+    device: str | None = None
 
 
 def play(job: Job, on_progress: Callable[[Progress], None]) -> dict[str, Any]:  # noqa: ARG001
     """Regret every 100 rounds and at the end, seconds of selecting and updating, restarts after changes."""
+    if job.device is not None:
+        return play_on_device(job, job.device)
     from neuclust.experiment.tasks import Hooks, play_task
 
     points: dict[int, float] = {}
@@ -68,6 +72,17 @@ def play(job: Job, on_progress: Callable[[Progress], None]) -> dict[str, Any]:  
         "seconds": round(record.select_seconds + record.update_seconds, 2),
         "restarts": int(getattr(policies[0], "restarts", 0)),
     }
+
+
+def play_on_device(job: Job, device: str) -> dict[str, Any]:
+    """The same from the curve of a run of the device engine; its seconds would not compare with those of a core."""
+    from neuclust.experiment.engines.device_engine import DeviceEngine
+    from neuclust.experiment.engines.engine import Unwatched
+
+    (outcome,) = DeviceEngine(device).play([job.task], Unwatched())
+    curve, last = outcome.record().curve, job.match.rounds
+    points = {t: round(regret, 4) for t, regret in curve if t % STRIDE == 0 or t == last}
+    return {**asdict(job.match), "regret": points, "seconds": None, "restarts": 0}
 
 
 def contestant(text: str) -> Contestant:
@@ -101,7 +116,8 @@ def jobs(arguments: argparse.Namespace) -> Iterator[Job]:
         for name, problem in problems.items():
             for text, who in policies.items():
                 match = Match(name, text, seed, lengths[name])
-                yield Job(match, Task("", problem, contents[name], who, seed, lengths[name]))
+                task = Task("", problem, contents[name], who, seed, lengths[name])
+                yield Job(match, task, arguments.device)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -114,6 +130,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--movielens", type=Path, help="movielens-25m.npz; without it a twin")
     parser.add_argument("--replay", type=Path, help="ratings prepared by `neuclust data prepare replay`")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--device", help="cuda or cpu: plays on the device engine, which has neuclust and cn-ucb")
     parser.add_argument("--limit", type=float, help="seconds after which no more is waited for")
     arguments = parser.parse_args(words)
     from neuclust.experiment.engines.engine import Failure

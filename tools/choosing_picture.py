@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from neuclust.report.drawing import COLOURS, GREY, INK, new_figure, small_letters, svg_text
-from tools.choosing_record import Contest, Scores, best, is_linear, winner
+from tools.choosing_record import Contest, Scores, aligned, best, is_linear, winner
 from tools.reproduction_page import number
 
 FARTHEST = 100.0  # times the best policy's regret; what is farther stands at the edge
@@ -15,23 +16,30 @@ MARKERS = {  # shape, and how far below the middle of its row, so that equal pol
     "auto": ("D", 0.0),
     "best linear": ("o", -0.12),
     "neuclust": ("s", 0.12),
-    "neuclust-across": ("^", -0.22),
     "cn-ucb": ("v", 0.22),
     "neural-linear": ("P", -0.06),
     "uniform": ("X", 0.06),
 }
 
 
-def relative_regrets(scores: Scores, least: float) -> dict[str, float]:
-    """Mean regrets over the least one, for every policy the picture shows."""
+def relative_regrets(scores: Scores, first: str) -> dict[str, float]:
+    """Mean regrets over that of the `first` policy on the same seeds, for every policy the picture shows."""
     shown = {name: name for name in MARKERS} | {"best linear": best(scores, is_linear) or ""}
-    base = max(least, LEAST_REGRET)
-    return {label: max(1.0, scores[name].mean / base) for label, name in shown.items() if name in scores}
+    found = {}
+    for label, name in shown.items():
+        mine, least = aligned(scores[name].regret, scores[first].regret) if name in scores else ([], [])
+        if mine:
+            found[label] = max(1.0, fmean(mine) / max(fmean(least), LEAST_REGRET))
+    return found
 
 
 def picture_text(given: Contest, digest: str) -> str:
     """The picture as SVG, with the digest of the record it was drawn from at its end."""
-    played = [(problem, scores, name) for problem, _, scores in given.played("own") if (name := winner(scores))]
+    played = [
+        (problem + given.mark(problem), scores, name)
+        for problem, _, scores in given.played("own")
+        if (name := winner(scores))
+    ]
     sizes = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
     with small_letters(dict.fromkeys(sizes, 9.5)):
         figure = new_figure((10.0, 1.45 + 0.36 * len(played)))
@@ -48,8 +56,8 @@ def _draw(figure: Any, played: Sequence[tuple[str, Scores, str]]) -> None:
         axes.axhspan(place - 0.5, place + 0.5, color="#F3F3F3" if place % 2 else "white", zorder=0)
         text = f"{name}  {number(scores[name].mean)}"
         axes.text(1.015, place, text, transform=axes.get_yaxis_transform(), va="center", color=INK)
-    _draw_markers(axes, [relative_regrets(scores, scores[name].mean) for _, scores, name in played])
-    axes.set_yticks(range(len(played)), [problem for problem, _, _ in played])
+    _draw_markers(axes, [relative_regrets(scores, name) for _, scores, name in played])
+    axes.set_yticks(range(len(played)), [label for label, _, _ in played])
     axes.set_ylim(len(played) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     _draw_scale(axes)

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, stdev
@@ -22,7 +22,7 @@ LONG = 1000
 HORIZON_BOUND = ("drift-abrupt", "drift-slow", "turnover")  # a longer run plays another world, not more of the same
 EARLIER = {"drift-none": 400, "drift-abrupt": 400}  # kept as well: what a change costs once it lies back
 DEVELOPMENT = (range(100, 108), range(200, 212), range(300, 304), range(400, 404), range(500, 521), range(600, 625))
-REPORTED = "1000:1020"
+REPORTED = "2000:2020"
 
 LINEAR = ("linucb", "lin-ts", "auto:linear")
 
@@ -69,7 +69,7 @@ def horizons(problem: str) -> tuple[int, ...]:
 
 
 def condense(rows: Iterable[Row], seeds: range) -> dict[str, Any]:
-    """The record: for every problem, horizon and policy the seeds, their regrets and mean seconds per round."""
+    """The record: for every problem, horizon and policy the seeds, their regrets and least seconds per round."""
     found: dict[tuple[str, int, str], dict[int, Row]] = defaultdict(dict)
     for row in _once(row for row in rows if row["seed"] in seeds):
         for horizon in horizons(row["problem"]):
@@ -83,11 +83,23 @@ def condense(rows: Iterable[Row], seeds: range) -> dict[str, Any]:
 
 
 def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of the rows of both, those of `after` where both have one of a problem, horizon and policy."""
-    rows = {(row["problem"], row["horizon"], row["policy"]): row for row in [*before["rows"], *after["rows"]]}
+    """A record of the rows of both and the seeds of `after`, whose rows go first by problem, horizon and policy.
+
+    Where `after` has played a problem and horizon, rows of `before` with seeds outside its range are dropped: all
+    policies of one table row have their seeds from one range.
+    """
+    reported = seed_range(after["seeds"])
+    played = {(row["problem"], row["horizon"]) for row in after["rows"]}
+    kept = [row for row in before["rows"] if within(row, reported) or (row["problem"], row["horizon"]) not in played]
+    rows = {(row["problem"], row["horizon"], row["policy"]): row for row in [*kept, *after["rows"]]}
     order = {name: place for place, name in enumerate(OWN_HORIZON)}
     keys = sorted(rows, key=lambda key: (order[key[0]], *key[1:]))
-    return {"seeds": before["seeds"], "rows": [rows[key] for key in keys]}
+    return {"seeds": after["seeds"], "rows": [rows[key] for key in keys]}
+
+
+def within(row: Row, seeds: range) -> bool:
+    """Whether a row of a record has seeds of this range alone."""
+    return all(seed in seeds for seed in row["seeds"])
 
 
 def _once(rows: Iterable[Row]) -> Iterator[Row]:
@@ -108,13 +120,15 @@ def _once(rows: Iterable[Row]) -> Iterator[Row]:
 def _kept(key: tuple[str, int, str], runs: Mapping[int, Row]) -> dict[str, Any]:
     problem, horizon, policy = key
     chosen = [runs[seed] for seed in sorted(runs)]
+    times = [row["seconds"] / row["rounds"] for row in chosen if row["seconds"] is not None]  # None: a device
+    quickest = min(times, default=None)  # others shared their core
     kept: dict[str, Any] = {
         "problem": problem,
         "horizon": horizon,
         "policy": policy,
         "seeds": sorted(runs),
         "regret": [round(row["regret"][str(horizon)], 2) for row in chosen],
-        "seconds": float(f"{fmean(row['seconds'] / row['rounds'] for row in chosen):.3g}"),
+        "seconds": None if quickest is None else float(f"{quickest:.3g}"),
     }
     if problem in EARLIER and horizon == OWN_HORIZON[problem]:
         kept["earlier"] = [round(row["regret"][str(EARLIER[problem])], 2) for row in chosen]
@@ -150,10 +164,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """Regrets of one policy on one problem by seed, and seconds per round."""
+    """Regrets of one policy on one problem by seed, and seconds per round; None where no core played it."""
 
     regret: Mapping[int, float]
-    seconds: float
+    seconds: float | None
     earlier: Mapping[int, float]
 
     @property
@@ -166,14 +180,20 @@ Scores = Mapping[str, Score]  # by policy, in the order of their names
 
 @dataclass(frozen=True, slots=True)
 class Contest:
-    """Scores by problem and horizon; `reasons` say why `auto` is behind where it is."""
+    """Scores by problem and horizon; `reasons` say why `auto` is behind where it is, `older` which problems and
+    horizons were played with other seeds than those reported."""
 
     scores: Mapping[tuple[str, int], Scores]
     reasons: Mapping[str, str]
+    older: Collection[tuple[str, int]] = ()
 
     def at(self, problem: str, horizon: int | None = None) -> Scores:
         """Scores after so many rounds, by default the problem's own length; empty where nothing was played."""
         return self.scores.get((problem, horizon or OWN_HORIZON[problem]), {})
+
+    def mark(self, problem: str, horizon: int | None = None) -> str:
+        """A dagger where the seeds are older than those reported."""
+        return " †" if (problem, horizon or OWN_HORIZON[problem]) in self.older else ""
 
     def played(self, which: str) -> list[tuple[str, int, Scores]]:
         """Problems of the suite with their scores after their own length ("own") or another one ("1000")."""
@@ -189,7 +209,9 @@ def contest(record: Mapping[str, Any], reasons: Mapping[str, str] | None = None)
         regret = dict(zip(row["seeds"], row["regret"], strict=True))
         earlier = dict(zip(row["seeds"], row["earlier"], strict=True)) if "earlier" in row else {}
         scores[row["problem"], row["horizon"]][row["policy"]] = Score(regret, row["seconds"], earlier)
-    return Contest(scores, reasons or {})
+    reported = seed_range(record["seeds"])
+    older = {(row["problem"], row["horizon"]) for row in record["rows"] if not within(row, reported)}
+    return Contest(scores, reasons or {}, older)
 
 
 def mean_of(values: Sequence[float]) -> Estimate:

@@ -25,7 +25,7 @@ from tools.choosing_record import (
 )  # fmt: skip
 from tools.reproduction_page import number, table
 
-SHOWN = ("neuclust", "neuclust-across", "cn-ucb", "neural-linear", "uniform")
+SHOWN = ("neuclust", "cn-ucb", "neural-linear", "uniform")
 FEWEST_PAIRS = 5  # below, no policy is called ahead
 EQUAL_WITHIN = 0.10
 UNMEASURED = "not measured yet"
@@ -43,11 +43,14 @@ def _regret(scores: Scores, policy: str) -> str:
 def regret_table(given: Contest, which: str) -> str:
     """Rows problems, columns policies; the smallest mean bold."""
     head = ["problem", "rounds", "`auto`", "best linear in hindsight", *(f"`{name}`" for name in SHOWN)]
-    rows = [_regret_row(*played) for played in given.played(which)]
+    rows = [
+        [f"`{problem}`{given.mark(problem, horizon)}", str(horizon), *_regret_cells(scores)]
+        for problem, horizon, scores in given.played(which)
+    ]
     return _or_unmeasured([*head, "best of all others"], rows) + _unplayed(given, which)
 
 
-def _regret_row(problem: str, horizon: int, scores: Scores) -> list[str]:
+def _regret_cells(scores: Scores) -> list[str]:
     linear, rival = best(scores, is_linear) or "", best(scores, is_rival) or ""
     first = winner(scores)
 
@@ -57,8 +60,7 @@ def _regret_row(problem: str, horizon: int, scores: Scores) -> list[str]:
             text = f"**{text}**"
         return f"{text} `{policy}`" if named and policy else text
 
-    columns = [cell("auto"), cell(linear, named=True), *(cell(name) for name in SHOWN), cell(rival, named=True)]
-    return [f"`{problem}`", str(horizon), *columns]
+    return [cell("auto"), cell(linear, named=True), *(cell(name) for name in SHOWN), cell(rival, named=True)]
 
 
 def _or_unmeasured(head: Sequence[str], rows: Sequence[Sequence[str]], rule: str = "---:") -> str:
@@ -81,11 +83,13 @@ class Verdict:
     word: str  # ahead, equal, behind, or unsaid
 
 
-def verdict(scores: Scores) -> Verdict | None:
-    """Equal is what lies within two standard errors or 10 %; None where `auto` or anybody else is missing."""
-    rival = best(scores, is_rival)
-    gap = difference(scores["auto"], scores[rival]) if rival and "auto" in scores else None
-    if rival is None or gap is None:
+def verdict(scores: Scores, rival: str | None = None) -> Verdict | None:
+    """Equal is what lies within two standard errors or 10 %; None where `auto` or the other one is missing."""
+    rival = rival or best(scores, is_rival)
+    if rival is None or rival not in scores or "auto" not in scores:
+        return None
+    gap = difference(scores["auto"], scores[rival])
+    if gap is None:
         return None
     base = fmean(aligned(scores[rival].regret, scores["auto"].regret)[0])
     share = gap.value / base if base else math.copysign(math.inf, gap.value) if gap.value else 0.0
@@ -118,7 +122,7 @@ def verdict_table(given: Contest, which: str) -> str:
         if found := verdict(scores):
             said = _said(found, given.reasons.get(problem, ""))
             cells = [f"`{found.rival}`", str(found.gap.pairs), _signed(found.gap), _percent(found.share, "+"), said]
-            rows.append([f"`{problem}`", str(horizon), *cells])
+            rows.append([f"`{problem}`{given.mark(problem, horizon)}", str(horizon), *cells])
     return _or_unmeasured(head, rows, rule="---")
 
 
@@ -126,9 +130,9 @@ def _signed(gap: Estimate) -> str:
     return f"+{gap}" if gap.value > 0 else str(gap)
 
 
-def tally(given: Contest, which: str) -> str:
-    """How often `auto` is ahead, equal and behind, as part of a sentence."""
-    words = Counter(found.word for _, _, scores in given.played(which) if (found := verdict(scores)))
+def tally(given: Contest, which: str, rival: str | None = None) -> str:
+    """How often `auto` is ahead, equal and behind, beside the best other policy or this one, as part of a sentence."""
+    words = Counter(found.word for _, _, scores in given.played(which) if (found := verdict(scores, rival)))
     said = words["ahead"] + words["equal"] + words["behind"]
     if not said:
         return f"({UNMEASURED})"
@@ -136,11 +140,16 @@ def tally(given: Contest, which: str) -> str:
 
 
 def measured(given: Contest, problem: str, *policies: str) -> str:
-    """Mean regrets of policies on a problem of its own length; `linear` and `best` are the best of these."""
+    """Mean regrets of policies on a problem of its own length over the seeds they share; `linear` and `best` are the
+    best of these."""
     scores = given.at(problem)
     asked = {"linear": best(scores, is_linear) or "", "best": best(scores, is_rival) or ""}
-    names = dict.fromkeys(asked.get(policy, policy) for policy in policies)
-    return ", ".join(f"`{name}` {_regret(scores, name)}" for name in names if name in scores) or UNMEASURED
+    names = [name for name in dict.fromkeys(asked.get(policy, policy) for policy in policies) if name in scores]
+    columns = aligned(*(scores[name].regret for name in names)) if names else []
+    if not columns or not columns[0]:
+        return UNMEASURED
+    shown = ", ".join(f"`{name}` {mean_of(values)}" for name, values in zip(names, columns, strict=True))
+    return f"{shown} ({len(columns[0])} seeds){given.mark(problem)}"
 
 
 def claims_table(given: Contest) -> str:
@@ -148,7 +157,7 @@ def claims_table(given: Contest) -> str:
     rows = [
         *(_near_linear(given.at(name), name) for name in ("ml-paper", "ml-volatile")),
         *_at_both(_beside_linear, given, ("ml-ideal", "bump", "clusters", "yelp", "replay")),
-        *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump", "clusters")),
+        *(_gap_closed(given.at(name), name) for name in ("ml-volatile", "ml-ideal", "bump")),
         *(_after_change(given, policy) for policy in ("auto", "neuclust", "linucb")),
         *(_with_delay(given, policy, n) for policy in ("auto", "neuclust", "linucb") for n in horizons("delayed")),
     ]
@@ -171,7 +180,7 @@ def _at_both(
     """A question about problems, after their own number of rounds and after the long one."""
     for problem in problems:
         for horizon in horizons(problem):
-            yield ask(given.at(problem, horizon), f"`{problem}`, {horizon} rounds")
+            yield ask(given.at(problem, horizon), f"`{problem}`, {horizon} rounds{given.mark(problem, horizon)}")
 
 
 def _beside_linear(scores: Scores, where: str) -> list[str] | None:
@@ -188,8 +197,8 @@ def _share_of(scores: Scores, other: str, where: str, whose: str) -> list[str] |
 
 
 def _gap_closed(scores: Scores, problem: str) -> list[str] | None:
-    """(neuclust − neuclust-across) / cluster-oracle: 1 where mixing clusters wins back all that one cluster costs."""
-    names = ("neuclust", "neuclust-across", "cluster-oracle")
+    """(neuclust − cn-ucb) / cluster-oracle: 1 where mixing clusters wins back all that one cluster costs."""
+    names = ("neuclust", "cn-ucb", "cluster-oracle")
     if not all(name in scores for name in names):
         return None
     inside, across, floor = aligned(*(scores[name].regret for name in names))
@@ -197,7 +206,7 @@ def _gap_closed(scores: Scores, problem: str) -> list[str] | None:
         return None
     share = ratio_of([one - other for one, other in zip(inside, across, strict=True)], floor)
     question = "which share of what slates inside one cluster must cost is won back across clusters?"
-    shown = f"(`neuclust` − `neuclust-across`) / `cluster-oracle`: {share}"
+    shown = f"(`neuclust` − `cn-ucb`) / `cluster-oracle`: {share}"
     return [question, f"`{problem}`", shown, _beside(share, 0)]
 
 
@@ -221,7 +230,8 @@ def _with_delay(given: Contest, policy: str, horizon: int) -> list[str] | None:
     ratio = _ratio(late.regret, prompt.regret) if late and prompt else None
     question = "what does late feedback cost?"
     shown = f"`{policy}`, delayed / prompt: {ratio}"
-    return [question, f"`delayed`, `clusters`, {horizon} rounds", shown, _beside(ratio, 1)] if ratio else None
+    where = f"`delayed`, `clusters`, {horizon} rounds{given.mark('delayed', horizon)}"
+    return [question, where, shown, _beside(ratio, 1)] if ratio else None
 
 
 def _ratio(tops: Mapping[int, float], bottoms: Mapping[int, float]) -> Estimate | None:
@@ -238,11 +248,12 @@ def _beside(estimate: Estimate, level: int) -> str:
 
 
 def cost_table(given: Contest) -> str:
-    """Milliseconds per round of every policy: the median problem, the quickest and the slowest."""
+    """Milliseconds per round of every policy played on a core: the median problem, the quickest and the slowest."""
     found: dict[str, dict[str, float]] = defaultdict(dict)
     for problem, _, scores in given.played("own"):
         for policy in filter(lambda name: name == "auto" or is_rival(name), scores):
-            found[policy][problem] = 1000 * scores[policy].seconds
+            if (seconds := scores[policy].seconds) is not None:
+                found[policy][problem] = 1000 * seconds
     ordered = sorted(found.items(), key=lambda item: median(item[1].values()))
     rows = [
         [f"`{policy}`", number(median(times.values())), *(_named(times, pick) for pick in (min, max)), str(len(times))]

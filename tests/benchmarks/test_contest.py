@@ -40,6 +40,17 @@ def test_a_contest_plays_what_the_file_does_not_hold(tmp_path: Path, capsys: pyt
     assert "stopped after 0 of 1 runs" in capsys.readouterr().err
 
 
+def test_the_device_engine_plays_the_same_run_and_tells_no_seconds(tmp_path: Path) -> None:
+    order = ["--problem", "bump", "--workers", "1", "--rounds", "104", "--policy", "cn-ucb", "--seeds", "7:8"]
+    plain, device = tmp_path / "plain.jsonl", tmp_path / "device.jsonl"
+    main([*order, "--out", str(plain)])
+    main([*order, "--out", str(device), "--device", "cpu"])
+    (expected,), (row,) = read_lines(plain), read_lines(device)
+    assert expected["regret"].keys() == row["regret"].keys()
+    assert list(row["regret"].values()) == pytest.approx(list(expected["regret"].values()), abs=1e-3)
+    assert row == expected | {"regret": row["regret"], "seconds": None}
+
+
 def test_policies_are_named_with_preset_and_settings() -> None:
     assert contestant("cn-ucb:paper@gamma=0.5;arms.network.width=8") == Contestant(
         "cn-ucb", "paper", None, {"gamma": "0.5", "arms.network.width": "8"}

@@ -15,7 +15,7 @@ from neuclust.configuration import keys
 from neuclust.experiment.suite import SUITE
 from neuclust.registry import policy_config
 from tools.choosing_page import PAGE, PICTURE, RECORD, TEMPLATE, kept_record, main, page_text, reasons_of
-from tools.choosing_picture import picture_text
+from tools.choosing_picture import picture_text, relative_regrets
 from tools.choosing_record import (
     HORIZON_BOUND,
     OWN_HORIZON,
@@ -29,7 +29,7 @@ from tools.choosing_record import (
 from tools.choosing_tables import verdict
 from tools.reproduction_page import DOCS
 
-SEEDS = range(1000, 1020)
+SEEDS = range(2000, 2020)
 WORDS = TEMPLATE.read_text(encoding="utf-8")
 Regret = Callable[[int, int], float]  # of seed and round
 
@@ -147,16 +147,22 @@ def test_a_run_of_the_asked_length_goes_before_a_longer_one() -> None:
 
 
 def test_the_record_keeps_seeds_rounded_regrets_and_seconds_a_round() -> None:
-    rows = played("bump", "linucb", lambda seed, t: seed + t / 1000 + 0.0049, seeds=[1003, 1001])
+    rows = played("bump", "linucb", lambda seed, t: seed + t / 1000 + 0.0049, seeds=[2003, 2001])
     row = next(row for row in condense(rows, SEEDS)["rows"] if row["horizon"] == 500)
-    assert row["seeds"] == [1001, 1003]
-    assert row["regret"] == [1001.5, 1003.5]
+    assert row["seeds"] == [2001, 2003]
+    assert row["regret"] == [2001.5, 2003.5]
     assert row["seconds"] == 0.004
 
 
+def test_the_quickest_run_tells_the_cost() -> None:
+    """Runs that shared their core say more of the neighbours than of the policy."""
+    rows = [row | {"seconds": 0.5 * place} for place, row in enumerate(played("bump", "auto", rate(0.1)), 2)]
+    assert {row["seconds"] for row in condense(rows, SEEDS)["rows"]} == {0.001}
+
+
 def test_seeds_outside_the_range_are_left_out() -> None:
-    rows = played("bump", "auto", rate(0.1), seeds=[300, 999, 1000, 1019, 1020])
-    assert condense(rows, seed_range(REPORTED))["rows"][0]["seeds"] == [1000, 1019]
+    rows = played("bump", "auto", rate(0.1), seeds=[300, 1999, 2000, 2019, 2020])
+    assert condense(rows, seed_range(REPORTED))["rows"][0]["seeds"] == [2000, 2019]
 
 
 @pytest.mark.parametrize("text", ["100:101", "150:205", "0:2000", "303:304", "519:600", "403:404"])
@@ -182,7 +188,7 @@ def test_the_same_run_twice_counts_once_and_two_results_are_refused() -> None:
     rows = played("bump", "auto", rate(0.1))
     assert condense(rows + rows, SEEDS) == condense(rows, SEEDS)
     with pytest.raises(SystemExit, match="two that differ"):
-        condense(rows + played("bump", "auto", rate(0.2), seeds=[1004]), SEEDS)
+        condense(rows + played("bump", "auto", rate(0.2), seeds=[2004]), SEEDS)
 
 
 # --- the arithmetic ------------------------------------------------------------------------------------------------
@@ -201,11 +207,11 @@ def test_the_ratio_and_its_error_are_those_of_a_bootstrap() -> None:
 
 def test_the_verdict_is_paired_over_common_seeds() -> None:
     rows = [
-        *played("clusters", "auto", rate(0.1, 0.3, 1), seeds=range(1000, 1018)),
-        *played("clusters", "linucb", rate(0.2, 0.3, 2), seeds=range(1004, 1020)),
+        *played("clusters", "auto", rate(0.1, 0.3, 1), seeds=range(2000, 2018)),
+        *played("clusters", "linucb", rate(0.2, 0.3, 2), seeds=range(2004, 2020)),
     ]
     found = verdict(contest(condense(rows, SEEDS)).at("clusters"))
-    common = range(1004, 1018)
+    common = range(2004, 2018)
     mine = np.round([rate(0.1, 0.3, 1)(seed, 500) for seed in common], 2)
     other = np.round([rate(0.2, 0.3, 2)(seed, 500) for seed in common], 2)
     assert found is not None
@@ -234,13 +240,28 @@ def test_words_of_the_verdict(auto: float, noise: float, seeds: int, word: str) 
     assert found.word == word
 
 
+def test_the_tally_counts_verdicts_on_the_best_other_or_a_named_one() -> None:
+    said = "{{ tally own }}; {{ tally own neuclust }}; {{ tally own popular }}"
+    rows = [
+        *played("bump", "auto", rate(0.2)),
+        *played("bump", "linucb", rate(0.1)),
+        *played("bump", "neuclust", rate(0.4)),
+        *played("clusters", "auto", rate(0.2)),
+        *played("clusters", "neuclust", rate(0.2)),
+    ]
+    assert filled(rows, said) == (
+        "ahead on 0, equal on 1 and behind on 1 of 2 problems; ahead on 1, equal on 1 and behind on 0 of 2 problems; "
+        "(not measured yet)"
+    )
+
+
 # --- the tables ----------------------------------------------------------------------------------------------------
 
 
 def everything() -> list[Any]:
     """Policies on the problems that tables A to D speak of, with levels told by name."""
     levels = {"auto": 0.2, "linucb": 0.4, "lin-ts": 0.3, "auto:linear": 0.35, "neuclust": 0.5}
-    levels |= {"neuclust-across": 0.45, "cluster-oracle": 0.1, "oracle": 0.0, "uniform": 0.9, "neural-linear:ucb": 0.25}
+    levels |= {"cn-ucb": 0.45, "cluster-oracle": 0.1, "oracle": 0.0, "uniform": 0.9, "neural-linear:ucb": 0.25}
     return [
         row
         for problem in ("ml-volatile", "clusters", "bump", "delayed", "drift-none")
@@ -258,7 +279,7 @@ def test_the_table_names_the_best_linear_and_the_best_other_and_leaves_oracles_o
     assert cells[1] == "500"
     assert cells[2].startswith("**")
     assert cells[3].endswith("`lin-ts`")
-    assert cells[9].endswith("`neural-linear:ucb`")
+    assert cells[8].endswith("`neural-linear:ucb`")
     assert "oracle" not in " ".join(cells)
     values = np.round([rate(0.3, 0.05, 2)(seed, 500) for seed in SEEDS], 2)
     assert cells[3] == f"{values.mean():.1f} ± {values.std(ddof=1) / np.sqrt(20):.1f} `lin-ts`"
@@ -266,10 +287,10 @@ def test_the_table_names_the_best_linear_and_the_best_other_and_leaves_oracles_o
 
 
 def test_only_the_smallest_mean_is_bold() -> None:
-    rows = [*everything(), *played("bump", "cn-ucb", rate(0.01))]
+    rows = [*everything(), *played("bump", "neural-linear", rate(0.01))]
     cells = line(filled(rows), "## Table A", "`bump`")
-    assert [place for place, cell in enumerate(cells) if "**" in cell] == [6, 9]
-    assert cells[9] == "**5.00** `cn-ucb`"
+    assert [place for place, cell in enumerate(cells) if "**" in cell] == [6, 8]
+    assert cells[8] == "**5.00** `neural-linear`"
 
 
 def test_auto_with_its_linear_learner_is_linear_and_other_variants_are_not() -> None:
@@ -280,22 +301,31 @@ def test_auto_with_its_linear_learner_is_linear_and_other_variants_are_not() -> 
     ]
     cells = line(filled(rows), "## Table A", "`bump`")
     assert cells[3].endswith("`auto@team.learners=linear;team.prior=1`")
-    assert cells[9].endswith("`auto@team.learners=linear,net`")
+    assert cells[8].endswith("`auto@team.learners=linear,net`")
 
 
 def test_who_played_few_seeds_is_shown_with_their_number_and_not_called_best() -> None:
-    lucky = [*everything(), *played("bump", "cn-ucb", rate(0.01, 0.1), seeds=SEEDS[:4])]
+    lucky = [*everything(), *played("bump", "neural-linear", rate(0.01, 0.1), seeds=SEEDS[:4])]
     cells = line(filled(lucky), "## Table A", "`bump`")
     assert cells[6].endswith("(4 seeds)")
-    assert cells[9].endswith("`neural-linear:ucb`")
-    quarter = [*everything(), *played("bump", "cn-ucb", rate(0.01, 0.1), seeds=SEEDS[:5])]
-    assert line(filled(quarter), "## Table A", "`bump`")[9].endswith("`cn-ucb`")
+    assert cells[8].endswith("`neural-linear:ucb`")
+    quarter = [*everything(), *played("bump", "neural-linear", rate(0.01, 0.1), seeds=SEEDS[:5])]
+    assert line(filled(quarter), "## Table A", "`bump`")[8].endswith("`neural-linear`")
+
+
+def test_regrets_of_a_situation_are_over_the_seeds_its_policies_share() -> None:
+    rows = [
+        *played("money", "auto", lambda seed, _: float(seed), rounds=1500),
+        *played("money", "linucb", rate(0.1), rounds=1500, seeds=SEEDS[2:5]),
+    ]
+    page = filled(rows, "{{ measured money auto linucb }} and {{ measured money popular }}")
+    assert page == "`auto` 2,003.0 ± 0.6, `linucb` 150.0 (3 seeds) and not measured yet"
 
 
 def test_the_reason_stands_where_auto_is_behind_and_nowhere_else() -> None:
     words = re.sub('"bump": "[^"]*"', '"bump": "one spot is hard to find"', WORDS)
     words = re.sub('"clusters": "[^"]*"', '"clusters": "never said"', words)
-    page = filled([*everything(), *played("bump", "cn-ucb", rate(0.1))], words)
+    page = filled([*everything(), *played("bump", "neural-linear", rate(0.1))], words)
     said = line(page, "## Table C", "`bump`")[-1]
     assert re.fullmatch(r"\*\*behind\*\* by \d+ % because one spot is hard to find", said)
     assert line(page, "## Table C", "`clusters`")[-1] == "ahead"
@@ -312,20 +342,20 @@ def test_the_share_of_the_gap_is_paired_over_three_policies() -> None:
     left = (inside - across) - share * floor
     error = left.std(ddof=1) / np.sqrt(20) / floor.mean()
     page = filled(everything()).split("## Table D")[1]
-    shown = next(one for one in page.splitlines() if "cluster-oracle`:" in one and "`clusters`" in one)
+    shown = next(one for one in page.splitlines() if "cluster-oracle`:" in one and "`bump`" in one)
     assert f"`cluster-oracle`: {share:.2f} ± {error:.2f} |" in shown
 
 
 def test_what_a_change_costs_is_taken_from_the_last_hundred_rounds() -> None:
     def after_change(seed: int, t: int) -> float:
-        return 0.1 * t + (0.5 + 0.001 * (seed - 1000)) * max(0, t - 400)
+        return 0.1 * t + (0.5 + 0.001 * (seed - 2000)) * max(0, t - 400)
 
     rows = [
         *played("drift-none", "auto", rate(0.1), rounds=1000),
         *played("drift-abrupt", "auto", after_change, rounds=500),
         *played("drift-abrupt", "auto", rate(9.0), rounds=1000),  # another world: of no use here
     ]
-    extra = np.asarray([100 * (0.5 + 0.001 * (seed - 1000)) for seed in SEEDS])
+    extra = np.asarray([100 * (0.5 + 0.001 * (seed - 2000)) for seed in SEEDS])
     expected = (
         f"{10 + extra.mean():.1f} ± {extra.std(ddof=1) / np.sqrt(20):.1f} and 10.0, difference +{extra.mean():.1f}"
     )
@@ -343,6 +373,15 @@ def test_within_one_of_linear_is_answered() -> None:
     far = [*played("ml-volatile", "auto", rate(0.013, 0.1)), *played("ml-volatile", "linucb", rate(0.002, 0.1, 1))]
     assert line(filled(near), "## Table D", "is `auto` within +1")[-1] == "yes"
     assert line(filled(far), "## Table D", "is `auto` within +1")[-1] == "no"
+
+
+def test_the_picture_compares_policies_on_the_seeds_both_have() -> None:
+    rows = [
+        *played("money", "auto", lambda seed, _: 300.0 if seed < 2010 else 9000.0, rounds=1500),
+        *played("money", "linucb", lambda seed, _: 200.0, rounds=1500, seeds=SEEDS[:10]),
+    ]
+    scores = contest(condense(rows, SEEDS)).at("money")
+    assert relative_regrets(scores, "linucb") == {"auto": 1.5, "best linear": 1.0}
 
 
 # --- the command ---------------------------------------------------------------------------------------------------
@@ -380,6 +419,43 @@ def test_later_runs_replace_rows_of_their_problem_horizon_and_policy_alone(tmp_p
     changed = {key for key in new if new[key] != old[key]}
     assert changed == {key for key in old if key[0] == "bump" and key[2] == "auto"}
     assert changed
+
+
+def test_later_runs_of_other_seeds_never_stand_beside_older_ones(tmp_path: Path) -> None:
+    """They replace all of their problem and horizon; what is still of older seeds is marked."""
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    older = range(1000, 1020)
+    first = [
+        *played("bump", "auto", rate(0.2), seeds=older),
+        *played("bump", "linucb", rate(0.1), seeds=older),
+        *played("yelp", "auto", rate(0.1), seeds=older),
+    ]
+    later = [*played("bump", "auto", rate(0.3), rounds=500), *played("bump", "neuclust", rate(0.4), rounds=500)]
+    for file, rows in ((before, first), (after, later)):
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    main(["--take", str(before), "--seeds", "1000:1020", "--docs", str(tmp_path)])
+    assert "†" not in (tmp_path / PAGE).read_text(encoding="utf-8").split("## Table A")[1].split("## How")[0]
+    main(["--take", str(after), "--onto", "--docs", str(tmp_path)])
+    record, page = kept_record(tmp_path), (tmp_path / PAGE).read_text(encoding="utf-8")
+    assert record["seeds"] == REPORTED
+    assert [(row["horizon"], row["policy"], row["seeds"][0]) for row in record["rows"] if row["problem"] == "bump"] == [
+        (500, "auto", 2000),
+        (500, "neuclust", 2000),
+        (1000, "auto", 1000),
+        (1000, "linucb", 1000),
+    ]
+    assert line(page, "## Table A", "`bump`")[0] == "`bump`"
+    assert line(page, "## Table A", "`yelp`")[0] == "`yelp` †"
+    assert line(page, "## Table B", "`bump`")[0] == "`bump` †"
+    assert line(page, "After 1000 rounds it is", "`bump`")[0] == "`bump` †"
+
+
+def test_runs_of_the_device_engine_have_regret_and_no_cost() -> None:
+    on_device = [row | {"seconds": None} for row in played("bump", "cn-ucb", rate(0.2))]
+    page = filled([*played("bump", "linucb", rate(0.5)), *on_device])
+    assert line(page, "## Table A", "`bump`")[5] == "**100.0**"
+    assert "| `linucb`" in page.split("## What a round costs")[1].split("## How")[0]
+    assert "| `cn-ucb`" not in page.split("## What a round costs")[1].split("## How")[0]
 
 
 def test_runs_that_reach_no_horizon_are_no_record(tmp_path: Path) -> None:
