@@ -47,7 +47,7 @@ def make_app(service: Service, hosts: Sequence[str] | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     app.add_middleware(Measured, metrics=service.metrics)
-    app.add_middleware(Guards, rates=Rates(service.options.rate), hosts=hosts)
+    app.add_middleware(Guards, rates=Rates(service.options.rate), hosts=hosts, full=lambda: service.desk.full)
     return app
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from neuclust.errors import NeuclustError
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.problems import Refused
-from neuclust.serve.api.served import Served
 from neuclust.serve.fold.blobs import ServedModel
 from neuclust.serve.store.contract import Head, Progress, Version
 

@@ -6,17 +6,18 @@ Plain ASGI, so that a request that is turned away costs little.
 import ipaddress
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from neuclust.serve.api.problems import Refused, respond
+from neuclust.serve.api.problems import Overloaded, Refused, respond
 
 SMALL, LARGE = 1 << 20, 1 << 26  # bytes of a body; of a batch
 BATCHES = ("items:batch", "users:batch", "history:batch", "feedback:batch", "recommendations:batch")
+SLATES = ("/recommendations", "/recommendations:batch")
 MOST_CLIENTS = 10_000  # whose rate is known
 SAFE = [
     (b"x-content-type-options", b"nosniff"), (b"x-frame-options", b"DENY"), (b"referrer-policy", b"no-referrer"),
@@ -59,8 +60,10 @@ class Rates:
 class Guards:
     """Turns away what is too large, too often, or meant for another host; adds the headers of safety."""
 
-    def __init__(self, app: ASGIApp, rates: Rates, hosts: Sequence[str] | None) -> None:
-        self.app, self.rates = app, rates
+    def __init__(
+        self, app: ASGIApp, rates: Rates, hosts: Sequence[str] | None, full: Callable[[], bool] = lambda: False
+    ) -> None:
+        self.app, self.rates, self.full = app, rates, full
         self.hosts = None if hosts is None else {host.lower() for host in hosts}  # None: any
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,6 +87,8 @@ class Guards:
         wait = self.rates.wait(client, time.monotonic())
         if wait > 0:
             raise Refused(429, f"expected at most {self.rates.rate:g} requests per second, got more", after=wait)
+        if scope["path"].endswith(SLATES) and self.full():  # before the body is read
+            raise Overloaded("expected fewer requests at once: this one would wait too long; try later")
         length = headers.get("content-length", "")
         most = LARGE if scope["path"].endswith(BATCHES) else SMALL
         if length.isdigit() and int(length) > most:

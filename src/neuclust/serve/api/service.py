@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 from neuclust.errors import ConfigError, DataError, NeuclustError
 from neuclust.recommender.requests import read_request
 from neuclust.recommender.tables.values import Value
-from neuclust.serve.api.answers import answer_of
+from neuclust.serve.api.answering.answers import answer_of
+from neuclust.serve.api.answering.choosing import Asked, choose, logged, read_ask
+from neuclust.serve.api.answering.desk import Ask, Desk
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.auth import Keys
 from neuclust.serve.api.bodies import Feedback, Recommend
-from neuclust.serve.api.choosing import Asked, choose, logged, read_ask
-from neuclust.serve.api.desk import Ask, Desk
 from neuclust.serve.api.feedbacks import Facts, Recent, digest, facts_of, feedback_logged
 from neuclust.serve.api.follower import Follower
 from neuclust.serve.api.group_commit import GroupCommit, Written
 from neuclust.serve.api.metrics import Metrics
 from neuclust.serve.api.options import ServeOptions
 from neuclust.serve.api.problems import Refused
-from neuclust.serve.api.served import Served
 from neuclust.serve.events import decode, freeze_event
 from neuclust.serve.store.contract import DECISION, Appended, Event, Row, Store
 

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from neuclust.serve.store.addresses import PostgresAddress
@@ -21,7 +21,7 @@ from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a lock
 RECONNECTING = 5.0  # seconds to wait for a connection
-IDLE = 60.0  # seconds after which the server ends a transaction whose process went silent
+IDLE = 5.0  # seconds after which the server ends a transaction whose process went silent; others wait longer
 MOST = 10  # connections of one process
 TRIES, PAUSE = 5, 0.02  # of a transaction that was certainly not committed; seconds before the second
 GATE = 0x6E657563  # the advisory lock under which tables are made
@@ -108,7 +108,10 @@ class PostgresDatabase:
         """The server does that by itself."""
 
     def tidy(self) -> None:
-        """Nothing: the server's own vacuum removes deleted rows."""
+        """Remove deleted rows from the tables; what the server keeps in its own journal goes with time."""
+        with contextlib.suppress(psycopg.Error), self._pool.connection() as connection:
+            for table in TABLES:
+                connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(table)))
 
     def close(self) -> None:
         self._pool.close()

@@ -11,11 +11,11 @@ from fastapi.responses import StreamingResponse
 from neuclust.errors import NeuclustError
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.explaining.explain import explain
-from neuclust.serve.api.answers import answer_of
+from neuclust.serve.api.answering.answers import answer_of
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.bodies import Decisions, Found, moment
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
-from neuclust.serve.api.served import Served
 from neuclust.serve.events import decode
 from neuclust.serve.fold.export import exported
 from neuclust.serve.store.contract import DECISION, Row

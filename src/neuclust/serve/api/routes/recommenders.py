@@ -6,10 +6,10 @@ from typing import Any
 from fastapi import Response
 
 from neuclust.errors import ConfigError
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.bodies import Changes, Configuration, Described, Listed, moment
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
-from neuclust.serve.api.served import Served
 from neuclust.serve.api.service import Service
 from neuclust.serve.configuration import Configuration as Kept
 from neuclust.serve.events import config_event

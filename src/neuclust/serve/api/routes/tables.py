@@ -9,10 +9,10 @@ from fastapi import Path, Query, Request, Response
 
 from neuclust.errors import DataError
 from neuclust.recommender.tables.values import value_to_json
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.bodies import Batch, Features, Items, Put, Users
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
-from neuclust.serve.api.served import Served
 from neuclust.serve.api.service import Service
 from neuclust.serve.api.uploads import (
     CSV,

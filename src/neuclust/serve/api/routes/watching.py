@@ -11,10 +11,10 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
 from neuclust.errors import NeuclustError
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.decisions import told
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
-from neuclust.serve.api.served import Served
 from neuclust.serve.api.service import Service
 from neuclust.serve.page import page_files
 from neuclust.serve.statistics.clusters import item_map, sampled

@@ -10,8 +10,8 @@ from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.options import Settings
 from neuclust.recommender.schema import Schema
-from neuclust.serve.api.baselines import popular_learner, random_learner
-from neuclust.serve.api.choosing import Situation
+from neuclust.serve.api.answering.baselines import popular_learner, random_learner
+from neuclust.serve.api.answering.choosing import Situation
 from neuclust.serve.configuration import Configuration
 from neuclust.serve.fold.blobs import ServedModel
 from neuclust.serve.fold.tables import Tables

@@ -58,6 +58,11 @@ class Desk:
     def waiting(self) -> int:
         return self._asks
 
+    @property
+    def full(self) -> bool:
+        """Whether another request would wait too long."""
+        return self._asks > 0 and self._asks * self.cost > self.longest_wait
+
     def ask(self, asks: Sequence[Ask]) -> None:
         """Have requests answered; refused at once where they would wait too long."""
         with self._ready:
