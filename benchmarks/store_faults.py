@@ -108,6 +108,9 @@ class NoDuplicates:
     def read(self, work: Work[Result]) -> Result:
         return self.inner.read(work)
 
+    def settle(self) -> None:
+        self.database.settle()
+
     def tidy(self) -> None:
         self.inner.tidy()
 
