@@ -109,7 +109,7 @@ class NoDuplicates:
         return self.inner.read(work)
 
     def settle(self) -> None:
-        self.database.settle()
+        self.inner.settle()
 
     def tidy(self) -> None:
         self.inner.tidy()
