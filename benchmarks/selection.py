@@ -21,7 +21,7 @@ import torch
 
 from benchmarks.fresh_arms import FreshArms
 from neuclust.core import Round
-from neuclust.kernels.arm_scores import LANES
+from neuclust.kernels.scoring.arm_scores import LANES
 from neuclust.policies.auto.features import ContextReader
 from neuclust.policies.auto.policy import Auto, AutoConfig
 

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuclust.kernels import arm_scores, jit
-from neuclust.kernels.arm_scores import LANES
+from neuclust.kernels import jit
 from neuclust.kernels.jit import Floats
+from neuclust.kernels.scoring import arm_scores
+from neuclust.kernels.scoring.arm_scores import LANES
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed")
 

@@ -56,9 +56,10 @@ def test_the_posterior_is_the_explicit_gaussian() -> None:
 
 def test_the_covariance_is_the_inverse_of_the_precision() -> None:
     for model, expected in ((fitted(), explicit()[0]), (fitted(0), torch.diag(PRIOR))):
-        root = model.root()
+        root = model.solved.root
         torch.testing.assert_close(root.T @ root, expected)
         assert torch.equal(root, root.tril())
+        torch.testing.assert_close(model.solved.covariance, expected)
 
 
 def test_draws_have_the_posterior_mean_and_covariance() -> None:

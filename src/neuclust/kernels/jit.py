@@ -32,9 +32,11 @@ def _compiler(**options: Any) -> Callable[[Loop], Loop]:
 
 
 _FAST: dict[str, Any] = {"fastmath": {"reassoc", "contract"}}  # NaN and infinity keep their meaning
-compiled = _compiler(**_FAST)  # sums may be reordered: that is where the speed is
-exact = _compiler()
-parallel = _compiler(parallel=True, **_FAST)  # over independent blocks; the result does not depend on the threads
+compiled = _compiler(nogil=True, **_FAST)  # sums may be reordered: that is where the speed is
+exact = _compiler(nogil=True)
+parallel = _compiler(
+    parallel=True, nogil=True, **_FAST
+)  # over independent blocks; the result does not depend on the threads
 inlined = _compiler(nogil=True, **_FAST)  # a piece of other loops, the same in parallel ones
 
 

@@ -44,11 +44,26 @@ class NetworkConfig:
 @dataclass(frozen=True, slots=True)
 @checked()
 class ArmModelConfig:
+    """`reads` masked: the net reads z = x ⊙ a of a round with a query a; profile: x itself, whatever is asked for."""
+
     encoder: EncoderConfig = field(default_factory=EncoderConfig)
     network: NetworkConfig = field(default_factory=NetworkConfig)
     confidence: ConfidenceConfig = field(default_factory=ConfidenceConfig)
     schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    reads: Literal["masked", "profile"] = "masked"
+
+    def view(self, round: Round) -> Round:
+        """The round as the net reads it."""
+        return replace(round, query=None) if self.reads == "profile" and round.query is not None else round
+
+    def progress(self, observations: int, logdet: float) -> Progress:
+        """What γ depends on after so many observed rewards."""
+        training, network = self.training, self.network
+        step = training.step if training.step is not None else 1e-3  # the paper's, for Eq. 8 alone
+        step /= max(1, observations if training.loss_norm == "mean" else 1)
+        ridge = self.confidence.ridge
+        return Progress(observations, logdet, ridge, network.width, network.depth, step=step, steps=training.steps)
 
 
 def arm_shapes(config: ArmModelConfig, dim: int) -> Iterator[tuple[str, Shape]]:
@@ -140,21 +155,17 @@ class ArmModel:
 
     def gamma(self) -> float:
         """γ_{t−1} for the coming round."""
-        schedule, training, network = self.config.schedule, self.config.training, self.config.network
-        step = training.step if training.step is not None else 1e-3  # the paper's, for Eq. 8 alone
-        n, ridge = self.history.observations, self.config.confidence.ridge
+        schedule = self.config.schedule
         logdet = self.confidence.logdet if schedule.kind != "constant" else 0.0
-        step /= max(1, n if training.loss_norm == "mean" else 1)
-        reached = Progress(n, logdet, ridge, width=network.width, depth=network.depth, step=step, steps=training.steps)
-        return exploration(schedule, reached)
+        return exploration(schedule, self.config.progress(self.history.observations, logdet))
 
     def scores(self, round: Round) -> ArmScores:
         """Means and bonuses of all arms; equal contexts are exactly equal."""
-        return self._scorer.scores(self.net, self.confidence, round, self.gamma())
+        return self._scorer.scores(self.net, self.confidence, self.config.view(round), self.gamma())
 
     def bounds(self, round: Round) -> Bounds | None:
         """Means and upper bounds that become exact where it matters; None where `scores` is less work."""
-        return self._scorer.bounds(self.net, self.confidence, round, self.gamma())
+        return self._scorer.bounds(self.net, self.confidence, self.config.view(round), self.gamma())
 
     @property
     def last_choice(self) -> Choice | None:
@@ -173,7 +184,7 @@ class ArmModel:
 
     def encode(self, round: Round, positions: Tensor) -> Tensor:
         """Encoded contexts of the given arms with all columns, (k, d')."""
-        return full_at(self.encoder, round, positions)
+        return full_at(self.encoder, self.config.view(round), positions)
 
     def observe(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         """Take in one slate: covariance first, at the parameters in force, then the history."""
@@ -181,8 +192,12 @@ class ArmModel:
         seen = ~torch.isnan(feedback.arm_rewards)
         if bool(seen.any()):
             self.confidence.observe(self.features(contexts[seen]))  # first: it may refuse, and then nothing is learned
-        self.encoder.settle(round)
+        self.settle(round)
         self.remember(contexts, feedback)
+
+    def settle(self, round: Round) -> None:
+        """Fix the scale of contexts by this round's."""
+        self.encoder.settle(self.config.view(round))
 
     def features(self, contexts: Tensor) -> Factors:
         """ĝ of encoded contexts (k, d')."""

@@ -7,6 +7,7 @@ w ~ N(0, diag(s)), r = wᵀx + noise of variance σ²; after observations X, r t
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -86,6 +87,31 @@ class SufficientStatistics:
         return self.energy + float(weights @ (self.gram @ weights - 2 * self.moment))
 
 
+@dataclass(frozen=True)
+class Solution:
+    """L with Λ = LLᵀ, (p, p), the vector b (p,) of Λm = b, and what follows, each computed on its first read."""
+
+    factor: Tensor
+    moment: Tensor
+
+    @cached_property
+    def mean(self) -> Tensor:
+        """m = Λ⁻¹b, (p,)."""
+        return torch.cholesky_solve(self.moment.unsqueeze(1), self.factor)[:, 0]
+
+    @cached_property
+    def root(self) -> Tensor:
+        """R = L⁻¹, lower triangular, with √(xᵀΛ⁻¹x) = ‖Rx‖: (p, p)."""
+        unit = torch.eye(len(self.factor), dtype=self.factor.dtype)
+        inverse: Tensor = torch.linalg.solve_triangular(self.factor, unit, upper=False)
+        return inverse
+
+    @cached_property
+    def covariance(self) -> Tensor:
+        """Λ⁻¹, (p, p)."""
+        return torch.cholesky_inverse(self.factor)
+
+
 class BayesLinear:
     """The posterior N(m, Λ⁻¹) for prior variances s (p,); `observe` adds data, `rebuild` starts over.
     A `tracked` one follows Λ⁻¹ itself: observations and means take O(p²), widths and draws a new factor."""
@@ -93,7 +119,7 @@ class BayesLinear:
     def __init__(self, prior: Tensor, noise_variance: float, tracked: bool = False) -> None:
         self.prior, self.noise_variance, self.tracked = prior.to(torch.float64), noise_variance, tracked
         self.data = SufficientStatistics.none(len(prior))
-        self._solved: tuple[Tensor, Tensor] | None = None
+        self._solved: Solution | None = None
         self._covariance: TrackedCovariance | None = None
 
     def observe(self, features: Tensor, rewards: Tensor, counts: Tensor | None = None) -> None:
@@ -127,12 +153,12 @@ class BayesLinear:
             definite_cholesky(data.precision(self.prior, self.noise_variance))  # refused before anything changes
         self.data, self._solved, self._covariance = data, None, None
 
-    def _solve(self) -> tuple[Tensor, Tensor]:
-        """L with Λ = LLᵀ, and m; computed on the first read after a change."""
+    @property
+    def solved(self) -> Solution:
+        """The factor of Λ and what follows from it; computed on the first read after a change."""
         if self._solved is None:
             factor = definite_cholesky(self.data.precision(self.prior, self.noise_variance))
-            mean = torch.cholesky_solve(self.data.moment.unsqueeze(1) / self.noise_variance, factor)[:, 0]
-            self._solved = factor, mean
+            self._solved = Solution(factor, self.data.moment / self.noise_variance)
         return self._solved
 
     def _track(self) -> TrackedCovariance:
@@ -145,7 +171,7 @@ class BayesLinear:
     @property
     def mean(self) -> Tensor:
         """m, (p,)."""
-        return self._track().mean if self.tracked else self._solve()[1]
+        return self._track().mean if self.tracked else self.solved.mean
 
     def means(self, features: Tensor) -> Tensor:
         """mᵀx of features (n, p) -> (n,)."""
@@ -153,25 +179,21 @@ class BayesLinear:
 
     def widths(self, features: Tensor) -> Tensor:
         """√(xᵀΛ⁻¹x), the standard deviation of wᵀx: (n, p) -> (n,)."""
-        half = torch.linalg.solve_triangular(self._solve()[0], features.T, upper=False)
+        half = torch.linalg.solve_triangular(self.solved.factor, features.T, upper=False)
         lengths: Tensor = torch.linalg.vector_norm(half, dim=0)
         return lengths
-
-    def root(self) -> Tensor:
-        """R = L⁻¹, lower triangular, with √(xᵀΛ⁻¹x) = ‖Rx‖: (p, p)."""
-        factor = self._solve()[0]
-        inverse: Tensor = torch.linalg.solve_triangular(factor, torch.eye(len(factor), dtype=factor.dtype), upper=False)
-        return inverse
 
     def draw(self, rng: np.random.Generator, spread: float = 1.0) -> Tensor:
         """One weight vector w̃ = m + spread · L⁻ᵀε ~ N(m, spread² Λ⁻¹), (p,)."""
         noise = torch.from_numpy(rng.standard_normal((len(self.prior), 1)))
-        drawn: Tensor = self.mean + spread * torch.linalg.solve_triangular(self._solve()[0].T, noise, upper=True)[:, 0]
+        drawn: Tensor = (
+            self.mean + spread * torch.linalg.solve_triangular(self.solved.factor.T, noise, upper=True)[:, 0]
+        )
         return drawn
 
     def variances(self) -> Tensor:
         """Diagonal of Λ⁻¹, (p,)."""
-        return self._track().variances if self.tracked else inverse_diagonal(self._solve()[0])
+        return self._track().variances if self.tracked else inverse_diagonal(self.solved.factor)
 
     def state_dict(self) -> dict[str, Tensor]:
         # without it a loaded posterior would differ in the last digits from one that goes on
@@ -211,7 +233,8 @@ def track(belief: BayesLinear, tracked: bool) -> None:
 
 def log_evidence(belief: BayesLinear) -> float:
     """log p(r | X) = −½ (n log 2πσ² + Σr²/σ² − mᵀΛm + log|Λ| + log|diag s|)."""
-    (factor, mean), data, noise = belief._solve(), belief.data, belief.noise_variance
+    solved, data, noise = belief.solved, belief.data, belief.noise_variance
+    factor, mean = solved.factor, solved.mean
     fit = data.energy / noise - float(mean @ data.moment) / noise
     shrink = 2 * float(torch.log(torch.diagonal(factor)).sum()) + float(torch.log(belief.prior).sum())
     return -0.5 * (data.count * math.log(2 * math.pi * noise) + fit + shrink)
@@ -221,7 +244,7 @@ def prediction_covariance(belief: BayesLinear, features: Tensor) -> Tensor:
     """XΛ⁻¹Xᵀ, the covariance of wᵀx between features (k, p) -> (k, k)."""
     if belief.tracked:
         return belief._track().between(features)
-    half: Tensor = torch.linalg.solve_triangular(belief._solve()[0], features.T, upper=False)
+    half: Tensor = torch.linalg.solve_triangular(belief.solved.factor, features.T, upper=False)
     return half.T @ half
 
 

@@ -1,7 +1,7 @@
 """How much to explore: γ for the next round, from what has been seen so far, and ε-greedy slates."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from neuclust.configuration import BELOW_ONE, NON_NEGATIVE, POSITIVE, checked
@@ -40,19 +40,32 @@ class Progress:
     steps: int  # J
 
 
+@dataclass(frozen=True, slots=True)
+class Radius:
+    """γ as a function of the log-determinant: factor·√(logdet + extra) + offset."""
+
+    factor: float
+    extra: float
+    offset: float
+
+    def at(self, logdet: float) -> float:
+        return self.factor * math.sqrt(max(logdet, 0.0) + self.extra) + self.offset
+
+
 def exploration(config: ScheduleConfig, progress: Progress) -> float:
     """γ_t, used with Z_t in round t + 1."""
+    return radius(config, progress).at(progress.logdet)
+
+
+def radius(config: ScheduleConfig, progress: Progress) -> Radius:
+    """γ_t up to its log-determinant, which alone differs between runs of one configuration after as many rounds.
+
+    `det`: ζ √(logdet + 2 log(1/Δ)) + √λ S.
+    """
     if config.kind == "constant":
-        return config.gamma
-    if config.kind == "det":
-        return _radius(config, progress.logdet, progress.ridge)
-    return theory_gamma(config, progress)
-
-
-def _radius(config: ScheduleConfig, logdet: float, ridge: float) -> float:
-    """ζ √(logdet + 2 log(1/Δ)) + √λ S."""
-    spread = max(logdet, 0.0) - 2 * math.log(config.confidence)
-    return config.noise * math.sqrt(spread) + math.sqrt(ridge) * config.norm_bound
+        return Radius(0.0, 0.0, config.gamma)
+    plain = Radius(config.noise, -2 * math.log(config.confidence), math.sqrt(progress.ridge) * config.norm_bound)
+    return plain if config.kind == "det" or progress.observations == 0 else _theory_radius(config, progress, plain)
 
 
 def gamma_terms(config: ScheduleConfig, progress: Progress) -> tuple[float, float, float]:
@@ -69,13 +82,15 @@ def gamma_terms(config: ScheduleConfig, progress: Progress) -> tuple[float, floa
 
 def theory_gamma(config: ScheduleConfig, progress: Progress) -> float:
     """Eq. 8: Γ_1 (ζ √(logdet + Γ_2 − 2 log Δ) + √λ S) + (λ + C_1 n L) ((1 − η m λ)^{J/2} √(n/λ) + Γ_3)."""
+    return exploration(replace(config, kind="theory"), progress)
+
+
+def _theory_radius(config: ScheduleConfig, progress: Progress, plain: Radius) -> Radius:
     n, ridge = progress.observations, progress.ridge
-    if n == 0:
-        return _radius(config, 0.0, ridge)
     shrink = progress.step * progress.width * ridge
     if not 0 < shrink < 1:
         raise ConfigError(f"schedule 'theory' needs 0 < η·m·λ < 1 (Eq. 8), got {shrink:g}; lower training.step")
     first, second, third = gamma_terms(config, progress)
-    statistical = first * _radius(config, progress.logdet + second, ridge)
     optimisation = math.pow(1 - shrink, progress.steps / 2) * math.sqrt(n / ridge) + third
-    return statistical + (ridge + config.c_1 * n * progress.depth) * optimisation
+    offset = first * plain.offset + (ridge + config.c_1 * n * progress.depth) * optimisation
+    return Radius(first * plain.factor, plain.extra + second, offset)

@@ -111,7 +111,7 @@ class NeUClust:
     def settle(self, round: Round) -> None:
         """Fix the scale of contexts and the clusters by this round, as the first update does with its round."""
         check_round(round, self.dim, self.slate_size)
-        self.arms.encoder.settle(round.read)
+        self.arms.settle(round.read)
         self.clusters.settle(self.view(round), refit=self.online)
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
@@ -207,7 +207,7 @@ class NeUClust:
         best = partition.best(scores.means, tie_rank(seen, self.config.tie, self.seed), seen.slate_size)
         _, _, diagonal = scan(self.arms, self.slates, read, best, scores)
         contexts = self.arms.encode(read, slate.positions)
-        self.arms.encoder.settle(read)
+        self.arms.settle(read)
         diagonal_of(self.arms).diagonal = diagonal
         self.arms.remember(contexts, feedback)
 

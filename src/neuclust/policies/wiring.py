@@ -134,7 +134,7 @@ def learn_arms(policy: HasArms, round: Round, slate: Slate, feedback: Feedback) 
 
 def settle_arms(policy: HasArms, round: Round) -> None:
     """Fix the scale of contexts by this round's, as the first update does with its round."""
-    policy.arms.encoder.settle(readable(policy, round))
+    policy.arms.settle(readable(policy, round))
 
 
 def settle_encoder(policy: HasEncoder, round: Round) -> None:

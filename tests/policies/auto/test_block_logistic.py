@@ -60,7 +60,7 @@ def test_few_observations_are_fitted_exactly(exposure: float) -> None:
     chances = torch.sigmoid(x @ one.belief.mean)
     precision = torch.diag(1 / one.prior.by_column) + (x.T * held.counts * chances * (1 - chances)) @ x
     torch.testing.assert_close(
-        one.belief.root().T @ one.belief.root(), torch.linalg.inv(precision), rtol=0.02, atol=1e-3
+        one.belief.solved.root.T @ one.belief.solved.root, torch.linalg.inv(precision), rtol=0.02, atol=1e-3
     )
 
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
-from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
 from neuclust.kernels.regions import group_rows
+from neuclust.kernels.scoring import arm_scores, masked_scores
 from neuclust.models.bayes_linear import BayesLinear, shortened, with_constant
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import separated_clusters
@@ -116,6 +116,11 @@ class Features:
         """Whether compiled loops score these contexts, in which equal ones have equal scores."""
         return not self.blocks.masked and self.x.shape[1] <= MOST_COMPILED and serves(self.x)
 
+    @property
+    def sparse(self) -> bool:
+        """Whether compiled loops score these contexts by their entries that are not 0."""
+        return self.blocks.masked and serves(self.x)
+
     def columns(self, size: int) -> Tensor:
         """The leading `size` columns."""
         return self.plain[:, :size] if size <= self.plain.shape[1] else self.matrix
@@ -124,6 +129,10 @@ class Features:
         """The leading columns times weights (p',) -> (n,), with crosses as xᵀWx: their matrix is never formed."""
         d = self.x.shape[1]
         kept = sum(self.blocks.sizes("squares").values())
+        if self.sparse and len(weights) <= kept:
+            padded = torch.zeros(kept, dtype=torch.float64)
+            padded[: len(weights)] = weights / self.blocks.column_norms[: len(weights)]
+            return torch.from_numpy(masked_scores.linear_values(self.x.contiguous().numpy(), padded.numpy()))
         crosses = weights.new_zeros(d, d)
         if len(weights) > kept:
             crosses.T[tuple(torch.triu_indices(d, d, 1))] = self.cross * weights[kept:]
@@ -139,12 +148,16 @@ class Features:
     def predicted(self, belief: BayesLinear) -> tuple[Tensor, Tensor]:
         """Means and standard deviations under a belief on the leading columns, (n,) each."""
         size = len(belief.prior)
+        norms = self.blocks.column_norms[:size]
+        if self.sparse and len(norms) == size and len(self.x) >= size // 2:  # a covariance is worth its inversion
+            arrays = self.x.contiguous().numpy(), belief.solved.covariance.numpy(), norms.numpy()
+            return self.dot(belief.mean), torch.from_numpy(masked_scores.merged_widths(*arrays))
         if not self.compiled or size != 1 + self.x.shape[1]:
             columns = self.columns(size)
             return belief.means(columns), belief.widths(columns)
-        norms, nobody = self.blocks.column_norms[:size], np.empty(0, np.int64)
+        nobody = np.empty(0, np.int64)
         groups = nobody, np.array([0, len(self.x)])
-        means, roots = (belief.mean / norms).unsqueeze(0).numpy(), (belief.root() / norms).unsqueeze(0).numpy()
+        means, roots = (belief.mean / norms).unsqueeze(0).numpy(), (belief.solved.root / norms).unsqueeze(0).numpy()
         found = arm_scores.affine_beliefs(self.rows.numpy(), groups, means, roots)
         return torch.from_numpy(found[0]), torch.from_numpy(found[1])
 

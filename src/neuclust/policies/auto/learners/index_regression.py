@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, POSITIVE, checked
-from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
+from neuclust.kernels.scoring import arm_scores
 from neuclust.models.bayes_linear import BayesLinear, log_evidence, rescale, track, with_constant
 from neuclust.models.state import (
     Shape,
@@ -148,7 +148,7 @@ class IndexModel:
         """∂ log p(r | P) / ∂P (d, R), by ∂ log p / ∂φ = ((s − cφᵀm) mᵀ − cφᵀΛ⁻¹) / σ² of each context."""
         kind, own, mean = columns.dtype, slice(1 + self.dim, None), self.belief.mean
         residual = data.sums - data.counts * (columns @ mean.to(kind))
-        root = self.belief.root()
+        root = self.belief.solved.root
         spread = (columns @ (root.T @ root[:, own]).to(kind)) * data.counts.unsqueeze(1)
         pull = residual.unsqueeze(1) * mean[own].to(kind) - spread
         pull = pull * torch.sin(angles) * (-self.amplitude / self.belief.noise_variance)

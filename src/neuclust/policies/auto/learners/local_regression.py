@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuclust.kernels import arm_scores
+from neuclust.kernels.scoring import arm_scores
 from neuclust.models.bayes_linear import with_constant
 from neuclust.models.state import expect, take, take_numbers
 from neuclust.policies.auto.features import ContextClusters, Features

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
-from neuclust.kernels import arm_scores
 from neuclust.kernels.jit import serves
+from neuclust.kernels.scoring import arm_scores, masked_scores
 from neuclust.models.bayes_linear import LONGEST, BayesLinearConfig, NetRegression, rescale
 from neuclust.models.encoder import EncoderConfig
 from neuclust.models.feature_net import AdamConfig, FeatureNet, FeatureNetConfig, NetInputConfig
@@ -63,10 +64,13 @@ class NetLearner:
 
     def _outputs(self, features: Features, weights: Tensor) -> Tensor:
         """[1, φ] of every context times weights (V, m + 1): (V, n)."""
-        if not serves(features.rows):
+        if not serves(features.x):
             return weights @ self.regression.features(features.inputs).T
         hidden = self.net.net.weights[0].clone()
         hidden[:, -1] *= NET_CONSTANT
+        if features.sparse:
+            rows = features.x.contiguous().numpy(), np.ascontiguousarray(hidden.numpy().T), weights.numpy(), LONGEST
+            return torch.from_numpy(masked_scores.relu_values(*rows))
         arrays = features.rows.numpy(), hidden.numpy(), weights.numpy(), LONGEST
         return torch.from_numpy(arm_scores.relu_outputs(*arrays))
 

@@ -1,0 +1,1 @@
+"""Compiled loops that score many arms under a learned model."""
