@@ -2,146 +2,80 @@
 
 from __future__ import annotations
 
-import importlib
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-from hypothesis.errors import Unsatisfiable
 from running_service import RunningService, running
-from schemathesis import GenerationMode
 
-checks: Any = importlib.import_module("schemathesis.specs.openapi.checks")
-server_errors: Any = importlib.import_module("schemathesis.checks")
-CHECKS = [
-    server_errors.not_a_server_error, checks.status_code_conformance, checks.content_type_conformance,
-    checks.response_headers_conformance, checks.response_schema_conformance,
-]  # fmt: skip
-ENDLESS = ("/v1/recommenders/{name}/stream",)  # an answer without an end
-FOR_THE_POLICY = ("slate", "required", "at_most", "k")  # parts of a request that seldom fit what is there
-SECONDS = 60.0  # for one answer
+from benchmarks import serve_schemathesis
+from benchmarks.serve_schemathesis import Attack, measured, prepare
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     with running(tmp_path_factory.mktemp("schemathesis")) as found:
-        prepare(found)
         yield found
 
 
-def prepare(service: RunningService) -> None:
-    """A recommender with items, users, decisions and a model, so that requests get further than 404."""
-    service.make("shop", policy="linucb")
-    for at in range(5):
-        service.call("PUT", f"shop/users/u{at}", {"age": 20 + at}, 201)
-        answer = service.call("POST", "shop/recommendations", {"user": f"u{at}"}, 200)
-        told = {"decision_id": answer["decision_id"], "items": {answer["slate"][0]["item"]: 1.0}}
-        service.call("POST", "shop/feedback", told, 202)
-    service.learned("shop")
+@pytest.fixture(scope="module")
+def attack(service: RunningService) -> Attack:
+    return Attack(service.address, prepare(service.address))
 
 
-def operations(service: RunningService) -> list[Any]:
-    """Every operation of the OpenAPI document that ends."""
-    schema: Any = schemathesis.openapi.from_url(f"{service.address}/openapi.json")
-    found = [each.ok() for each in schema.get_all_operations()]
-    return [each for each in found if each.path not in ENDLESS]
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is there, to be put into some of the requests: most that are made up are for nothing that is."""
-
-    decision: str
-    item: str
-
-    @classmethod
-    def of(cls, service: RunningService) -> Known:
-        service.call("PATCH", "shop", {"mode": "live", "window": 3600.0}, 200)  # requests may have changed it
-        answer = service.call("POST", "shop/recommendations", {"user": "u1"}, 200)
-        return cls(answer["decision_id"], answer["slate"][0]["item"])
-
-    def fill(self, case: Any, how: int) -> None:
-        """Name what is there in the path, and in the body (`how` 2 and 3)."""
-        path = case.path_parameters or {}
-        if "name" in path:
-            path["name"] = "shop"
-        if "id" in path:
-            ids = {"/items/": "i1", "/users/": "u1", "/decisions/": self.decision}
-            path["id"] = next((id for part, id in ids.items() if part in case.operation.path), path["id"])
-        if how == 1 or not isinstance(case.body, dict):
-            return
-        for body in (case.body, *_entries(case.body)):
-            if isinstance(body.get("decision_id"), str):
-                body |= {"decision_id": self.decision, "items": {self.item: 1.0}}
-            for name in FOR_THE_POLICY if "recommendations" in case.operation.path and how == 3 else ():
-                body.pop(name, None)
-
-
-def _entries(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The parts of a batch."""
-    listed = [each for each in body.values() if isinstance(each, list)]
-    return [entry for each in listed for entry in each if isinstance(entry, dict)]
-
-
-def attack(service: RunningService, operation: Any, cases: int, mode: GenerationMode, key: int) -> Counter[int]:
-    """So many cases for one operation; the statuses of their answers."""
-    statuses: Counter[int] = Counter()
-    deletes = operation.method.upper() == "DELETE" and operation.path == "/v1/recommenders/{name}"
-    there = Known.of(service)
-
-    @seed(key)
-    @settings(
-        max_examples=cases, database=None, deadline=None, suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate, Phase.shrink],
-    )  # fmt: skip
-    @given(case=operation.as_strategy(generation_mode=mode), how=st.integers(0, 3))
-    def send(case: Any, how: int) -> None:
-        if deletes and case.path_parameters["name"] == "shop":
-            case.path_parameters["name"] = "nobody"
-        elif how and not deletes:
-            there.fill(case, how)
-        response = case.call(base_url=service.address, timeout=SECONDS)
-        statuses[response.status_code] += 1
-        case.validate_response(response, checks=CHECKS)
-
-    send()
-    return statuses
-
-
-def attacked(service: RunningService, cases: int, report: Callable[..., None]) -> Counter[int]:
-    """Cases for every operation, half of them what the document allows, half what it does not."""
-    found: Counter[int] = Counter()
-    known = operations(service)
-    each = -(-cases // (2 * len(known)))
-    for at, operation in enumerate(known):
-        count = each // 8 if operation.path.endswith("/history") else each  # each waits for the learner
-        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-            try:
-                found += attack(service, operation, count, mode, at)
-            except Unsatisfiable:  # nothing of this route could be wrong
-                continue
-    refused = sum(count for status, count in found.items() if 400 <= status < 500)
-    report("requests made from the OpenAPI document", tried=found.total(), refused=refused, failed=0)
-    return found
-
-
-def test_no_request_breaks_the_service(service: RunningService, report_counts: Callable[..., None]) -> None:
+def test_no_request_breaks_the_service(
+    service: RunningService, attack: Attack, report_counts: Callable[..., None]
+) -> None:
     """Fails when a request made from the OpenAPI document gets a 5xx, or an answer that the document does not allow."""
-    found = attacked(service, 1_300, report_counts)
+    attack.run(1_300, 0)
+    found = attack.statuses
+    assert attack.faults == []
     assert found.total() >= 1_000
     assert found[200] > 100
     assert {404, 422} <= set(found)
     assert service.client.get("/health/ready").status_code == 200
+    refused = sum(count for status, count in found.items() if 400 <= status < 500)
+    report_counts("requests made from the OpenAPI document", tried=found.total(), refused=refused, failed=0)
+
+
+def test_an_answer_that_the_document_does_not_allow_is_told(service: RunningService, attack: Attack) -> None:
+    """Fails when a wrong answer passes, or ends the cases of other operations."""
+    document = service.client.get("/openapi.json").json()
+    document["paths"] = {path: document["paths"][path] for path in ("/health/ready", "/health/live")}
+    document["paths"]["/health/ready"]["get"]["responses"] = {"204": {"description": "never so"}}
+    strict = Attack(service.address, attack.shop, document)
+    strict.run(4, 0)
+    assert strict.statuses[200] >= 2
+    assert "/health/ready" in strict.faults[0]
+    assert all("/health/live" not in fault for fault in strict.faults)
+
+
+def test_a_record_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when a run that was ended begins anew, repeats its seeds, or forgets a fault."""
+    pieces: list[int] = []
+
+    def played(piece: int, cases: int) -> Any:
+        pieces.append(piece)
+        return Counter({200: cases - 1, 422: 1}), ["wrong"] if piece == 1 else []
+
+    monkeypatch.setattr(serve_schemathesis, "played", played)
+    record = tmp_path / "record.json"
+    clock = iter([0.0, 1.0, 2.0, 3.0, *[4.0] * 20])
+    monkeypatch.setattr(serve_schemathesis, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert measured(20_000, seconds=2.5, record=record).cases == 10_000
+    told = measured(20_000, record=record)
+    assert pieces == [0, 1, 2, 3]
+    assert (told.cases, told.refused, told.faults) == (20_000, 4, ["wrong"])
+    assert json.loads(record.read_text())["cases"] == 20_000
 
 
 @pytest.mark.soak
-def test_no_request_of_many_breaks_the_service(service: RunningService, report_counts: Callable[..., None]) -> None:
+def test_no_request_of_many_breaks_the_service(report_counts: Callable[..., None]) -> None:
     """Fails when one of 100,000 requests made from the OpenAPI document gets a 5xx, or an answer it does not allow."""
-    found = attacked(service, 105_000, report_counts)
-    assert found.total() >= 100_000
-    assert service.client.get("/health/ready").status_code == 200
+    told = measured(100_000)
+    assert told.faults == []
+    report_counts("requests made from the OpenAPI document", tried=told.cases, refused=told.refused, failed=0)

@@ -7,30 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from neuclust.cli.command import option
-from neuclust.errors import ConfigError
+from neuclust.extras import extra
 
 if TYPE_CHECKING:
     from neuclust.serve.store.contract import Store
 
 DEFAULT, VARIABLE = "sqlite:neuclust.db", "NEUCLUST_DB"
 DB_HELP = f"sqlite:FILE or postgresql://…; also ${VARIABLE}, where a password stays hidden. Default: {DEFAULT}."
+installed = partial(extra, "the service")  # around its imports
 db_option = partial(option, None, DB_HELP, "ADDRESS")
 
 
 def address_of(given: str | None) -> str:
     """The address that was given, of the environment, or the default."""
     return given or os.environ.get(VARIABLE) or DEFAULT
-
-
-@contextmanager
-def installed() -> Iterator[None]:
-    """Inside, a package of the service that is missing is one sentence."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("neuclust"):
-            raise
-        raise ConfigError(f"the service needs {error.name}; pip install 'neuclust[serve]'") from None
 
 
 @contextmanager

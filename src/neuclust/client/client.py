@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-import httpx
-
 from neuclust.client.arguments import Told
 from neuclust.client.bodies import as_body, as_object
 from neuclust.client.problems import Unavailable
 from neuclust.client.recommender import RemoteRecommender
 from neuclust.client.retrying import Retry, Transport
 from neuclust.errors import ConfigError
+from neuclust.extras import extra
+
+with extra("neuclust.client"):
+    import httpx
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-import httpx
-
 from neuclust.client.problems import Unavailable, problem_error
 from neuclust.errors import ConfigError
+from neuclust.extras import extra
+
+with extra("neuclust.client"):
+    import httpx
 
 AGAIN = frozenset({429, 502, 503, 504})
 LONGEST_PAUSE = 60.0  # seconds of Retry-After that are waited for

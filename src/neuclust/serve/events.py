@@ -155,7 +155,8 @@ def feedback_event(
 ) -> Event:
     """What came back for a decision; `details` may have slate, shown and partial."""
     said = {name: details[name] for name in DETAILS if details.get(name) is not None}
-    return Event(FEEDBACK, encode({"decision": decision, "items": dict(items), **said}), key, digest=digest, user=user)
+    content = encode({"decision": decision, "items": dict(items), **said})
+    return Event(FEEDBACK, content, key, digest=digest, user=user, about=decision)
 
 
 def expiry_event() -> Event:

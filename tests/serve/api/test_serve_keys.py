@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from command_line import NEUCLUST
+from command_line import completed
 from running_service import RunningService, eventually, running
 
 from neuclust.errors import ConfigError
@@ -162,14 +162,10 @@ def test_other_headers_are_no_keys(header: str | None) -> None:
 
 def test_the_command_makes_and_lists_keys(tmp_path: Path) -> None:
     """Fails when `neuclust keys` shows a secret again, or its key is not in the store."""
-    import subprocess
-
     db = f"sqlite:{tmp_path / 'a.db'}"
-    made = subprocess.run(
-        [NEUCLUST, "keys", "add", "--db", db, "--scope", "recommend"], capture_output=True, text=True, check=True
-    )
+    made = completed("keys", "add", "--db", db, "--scope", "recommend")
     secret = next(word for word in made.stdout.split() if word.startswith("nk_"))
-    listed = subprocess.run([NEUCLUST, "keys", "list", "--db", db], capture_output=True, text=True, check=True).stdout
+    listed = completed("keys", "list", "--db", db).stdout
     assert secret.split("_")[1] in listed
     assert secret not in listed
     Keys(open_store(db), required=True).allow(f"Bearer {secret}", "recommend", "any")

@@ -112,6 +112,23 @@ def test_feedback_is_taken_once(service: RunningService) -> None:
     service.call("POST", "shop/feedback", {**body, "feedback_id": "f3", "items": {item: 7.0}}, 422)
 
 
+def test_a_decision_tells_its_feedback(service: RunningService) -> None:
+    """Fails when feedback is not told with its decision, in its order and as it was sent, or that of another one is."""
+    choice, other = (service.call("POST", "shop/recommendations", {"user": "u7"}, 200) for _ in range(2))
+    first, second = (slot["item"] for slot in choice["slate"][:2])
+    path = f"shop/decisions/{choice['decision_id']}"
+    assert service.call("GET", path, status=200)["feedback"] == []
+    for id, items in (("late-1", {first: 1.0}), ("late-2", {second: 0.0})):
+        body = {"feedback_id": id, "decision_id": choice["decision_id"], "items": items, "partial": True}
+        service.call("POST", "shop/feedback", body, 202)
+    service.call("POST", "shop/feedback", {"decision_id": other["decision_id"], "items": {}}, 202)
+    came = service.call("GET", path, status=200)["feedback"]
+    assert [(each["feedback_id"], each["items"], each["partial"], each["slate"]) for each in came] == [
+        ("late-1", {first: 1.0}, True, None), ("late-2", {second: 0.0}, True, None),
+    ]  # fmt: skip
+    assert came[0]["seq"] < came[1]["seq"]
+
+
 def test_batches_answer_each_part(service: RunningService) -> None:
     """Fails when one wrong part of a batch spoils the others, or results come in another order."""
     found = service.call("POST", "shop/recommendations:batch", {"requests": [{"k": 1}, {"k": 99}, {"k": 2}]}, 200)

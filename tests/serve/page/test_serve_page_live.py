@@ -87,7 +87,6 @@ def test_promoting_asks_first(service: RunningService, watched: Session) -> None
 def test_a_killed_service_is_told_and_comes_back(service: RunningService, watched: Session) -> None:
     """Fails when a page that shows old numbers looks live, or does not come back by itself."""
     page = watched.page
-    service.options = ("--port", service.address.rpartition(":")[2])
     service.kill()
     expect(page.locator("#connection")).to_contain_text("Connection lost; next try in", timeout=PATIENCE)
     expect(page.locator("#retry")).to_be_visible()

@@ -178,11 +178,27 @@ def test_events_are_found(store: Store) -> None:
     assert store.latest(head.id, FEEDBACK, 2) == []
 
 
+def test_events_about_another_are_found(store: Store) -> None:
+    """Fails when what tells of an event is not found by its key, or only in another order, or after its erasure."""
+    head, other = store.create("shop", b"{}"), store.create("other", b"{}")
+    said = [Event(FEEDBACK, b"{}", f"f{at}", user="ann", about=f"d{at % 2}") for at in range(6)]
+    store.append({head.id: said, other.id: said[:2]})
+    assert [(row.key, row.about) for row in store.find_about(head.id, "d1", 2)] == [("f1", "d1"), ("f3", "d1")]
+    assert [row.key for row in store.find_about(head.id, "d0", 10)] == ["f0", "f2", "f4"]
+    assert [row.key for row in store.find_about(other.id, "d0", 10)] == ["f0"]
+    assert store.find_about(head.id, "d9", 10) == []
+    token = store.lease("learner", 60.0)
+    assert token is not None
+    store.publish(head.id, token, version(1, 7), b"model", b"state")
+    store.erase(head.id, token, "ann", 7)
+    assert store.find_about(head.id, "d1", 10) == []
+
+
 @pytest.mark.parametrize("bad", ["a\0b", "\ud800"])
 def test_text_that_no_database_holds_is_refused(store: Store, bad: str) -> None:
     """Fails when a NUL or an unpaired surrogate reaches the database, or anything of the call is written."""
     head = store.create("shop", b"{}")
-    for field in ("key", "request", "user"):
+    for field in ("key", "request", "user", "about"):
         with pytest.raises(DataError, match=field):
             store.append({head.id: [decision(1), decision(2, **{field: bad})]})
     with pytest.raises(DataError, match="kind"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import apsw
 import psycopg
 import pytest
-from postgres import PASSWORD, postgres_address
+from postgres import postgres_address
 from stores import KINDS_OF_STORES, decision, new_address
 
 from neuclust.errors import ConfigError
@@ -64,7 +65,7 @@ def test_an_address_is_shown_without_its_password() -> None:
 
 def test_a_server_that_refuses_or_is_not_there(tmp_path: Path) -> None:
     """Fails when a wrong password or a closed port does not end in one sentence without the password."""
-    wrong = postgres_address().replace(PASSWORD, "wrong-word")
+    wrong = re.sub(r":[^:@]+@", ":wrong-word@", postgres_address())
     for address, words in ((wrong, "authentication failed"), ("postgresql://a:wrong-word@127.0.0.1:1/b", "refused")):
         with pytest.raises(StoreError, match=words) as refused:
             open_store(address)
@@ -75,7 +76,7 @@ def test_a_server_that_refuses_or_is_not_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize("package", ["apsw", "psycopg", "psycopg_pool"])
 def test_a_missing_package_is_named(package: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Fails when a missing package ends in an ImportError and not in the command that installs it."""
-    monkeypatch.setattr("neuclust.serve.store.opening.find_spec", lambda name: None if name == package else True)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == package else True)
     address = f"sqlite:{tmp_path / 'a.db'}" if package == "apsw" else "postgresql://a@127.0.0.1:1/b"
     with pytest.raises(ConfigError, match=r"pip install 'neuclust\[serve\]'"):
         open_store(address)
@@ -85,7 +86,7 @@ def test_a_store_needs_no_torch() -> None:
     """Fails when a writer of the log would load torch, numpy or other rooms of the package."""
     code = (
         "import sys, neuclust.serve.store.copying, neuclust.serve.store.sqlite, neuclust.serve.store.postgres\n"
-        "own = {'neuclust', 'neuclust.errors', 'neuclust.serve'}\n"
+        "own = {'neuclust', 'neuclust.errors', 'neuclust.extras', 'neuclust.serve'}\n"
         "print([name for name in sys.modules if name in ('torch', 'numpy', 'polars') or name.startswith('neuclust') "
         "and name not in own and not name.startswith('neuclust.serve.store')])"
     )
@@ -135,6 +136,7 @@ def test_a_database_of_every_version_is_opened(kind: str, number: int, tmp_path:
     assert rows[3].payload is None
     assert rows[4].payload == b'{"decision":"d1","items":{"a":1}}'
     assert store.find(head.id, "feedback", ["f1"])["f1"] == rows[4]
+    assert store.find_about(head.id, "d1", 10) == [rows[4]]
     assert (store.model(head.id, 1), store.state(head.id, 1)) == (b"model of one", b"state of one")
     assert store.told(head.id, 0, 10) == {5: b'{"status":"learned"}'}
     keys = store.keys()

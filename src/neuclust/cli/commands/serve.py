@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from neuclust.cli.command import limit_threads, option
 from neuclust.cli.service_database import address_of, db_option, installed
 from neuclust.errors import ConfigError
+from neuclust.extras import require
 
 
 class Role(enum.StrEnum):
@@ -37,6 +38,9 @@ class ServeCommand:
     rate: float = option(0.0, "Requests per second of one client before 429; 0: no limit.", "N", min=0)
     longest_wait: float = option(0.25, "Seconds a request may wait for those before it; beyond that: 503.", "SECONDS")
     log_level: LogLevel = option(LogLevel.INFO, "What is logged on stderr.")
+    mlflow: str | None = option(
+        None, "An MLflow store that is told how learning goes; also $NEUCLUST_MLFLOW. Default: none.", "URI"
+    )
 
 
 def serve(options: ServeCommand) -> None:
@@ -49,6 +53,11 @@ def serve(options: ServeCommand) -> None:
     with installed():
         from neuclust.serve.api.options import ServeOptions
         from neuclust.serve.api.running import serve as run
+        from neuclust.serve.learner.reporting import VARIABLE
+    if options.mlflow is not None:
+        os.environ[VARIABLE] = options.mlflow  # which the learner inherits; an address may hold a password
+    if os.environ.get(VARIABLE):
+        require("mlflow", "reports to MLflow")
     with _named():
         chosen = ServeOptions(
             db=address_of(options.db), host=options.host, port=options.port, role=options.role.value,

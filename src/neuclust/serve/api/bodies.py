@@ -235,11 +235,12 @@ class Health(BaseModel):
 
 
 class Found(BaseModel):
-    """A decision: what was answered, why each item, what came back and what was learned."""
+    """A decision: what was answered, why each item, and the feedback that came, oldest first."""
 
     model_config = ConfigDict(extra="allow")
 
     decision_id: str
+    feedback: list[dict[str, Any]]
 
 
 class Decisions(BaseModel):

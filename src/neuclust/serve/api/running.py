@@ -5,6 +5,7 @@ import gc
 import logging
 import os
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from neuclust.serve.store.opening import open_store
 LOG = logging.getLogger("neuclust.serve")
 BACKLOG = 1024
 GARBAGE = (10_000, 50, 100)  # a full collection goes through all items and users while requests wait
+SWITCH = 0.0005  # seconds after which a thread that computes lets another have its turn: answers wait for scoring
 AGAIN = (0.5, 30.0)  # seconds before a learner that ended is started again, at first and at most
 
 
@@ -123,6 +125,7 @@ def _run(service: Service, options: ServeOptions, listening: socket.socket, say:
 
     torch.set_num_threads(1)
     gc.set_threshold(*GARBAGE)
+    sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
         make_app(service, _hosts(options)), log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=10, server_header=False,

@@ -15,6 +15,7 @@ import torch
 from neuclust.serve.learner.lease import SECONDS, Lease
 from neuclust.serve.learner.loop import Loop
 from neuclust.serve.learner.publishing import Pace
+from neuclust.serve.learner.reporting import reported
 from neuclust.serve.store.opening import open_store
 
 GENTLE = 5  # how much a child yields to the service that answers requests
@@ -31,8 +32,10 @@ def run_learner(
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: end.set())
     store = open_store(address)
+    lease = Lease(store, seconds)
     try:
-        Loop(store, Lease(store, seconds), Pace() if pace is None else pace).run(end)
+        with reported(address, lambda: lease.token is not None):
+            Loop(store, lease, Pace() if pace is None else pace).run(end)
     finally:
         store.close()
 

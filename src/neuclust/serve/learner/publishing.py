@@ -21,7 +21,7 @@ class Pace:
     """How often things are written, in seconds and events."""
 
     publish: float = 1.0  # at least between two versions
-    share: float = 40.0  # times the cost of the last one, at least between two
+    share: float = 100.0  # times the cost of the last one, at least between two; serving it costs about as much again
     state: float = 60.0
     events: int = 20_000  # after which a state is written at the latest
     progress: float = 0.5

@@ -47,7 +47,8 @@ class Event:
 
     `key` is unique among the events of its kind (a decision's id, a feedback id), `request` among all events of the
     recommender (a request id). `digest` tells a repeat from another body under the same key. `user` is whom it tells
-    of; with `payload`, `request` and `digest` it is deleted when that user is erased.
+    of, `about` the key of the event it tells of (a feedback's decision, which its payload has, too). All but `key` is
+    deleted when that user is erased.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Event:
     request: str | None = None
     digest: bytes | None = None
     user: str | None = None
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Row:
     hash: bytes
     content: bytes = b""
     before: bytes = b""
+    about: str | None = None  # for finding alone: the chain has what the payload says
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +180,9 @@ class Log(Protocol):
         """Events of a kind by their keys; those that are not there are left out."""
 
     def find_request(self, id: int, request: str) -> Row | None: ...
+
+    def find_about(self, id: int, key: str, most: int) -> list[Row]:
+        """The first events that tell of another one, in order."""
 
     def latest(self, id: int, kind: str, most: int, before: int | None = None) -> list[Row]:
         """The last events of a kind, newest first."""

@@ -20,7 +20,7 @@ _NEWEST_STATE = (
 )
 _OF_USER = "FROM events WHERE recommender = ? AND user_id = ? AND seq <= ?"
 _ERASE = (
-    "UPDATE events SET payload = NULL, salt = NULL, user_id = NULL, request = NULL, digest = NULL "
+    "UPDATE events SET payload = NULL, salt = NULL, user_id = NULL, request = NULL, digest = NULL, about = NULL "
     "WHERE recommender = ? AND user_id = ? AND seq <= ?"
 )
 

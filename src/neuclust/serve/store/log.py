@@ -45,6 +45,12 @@ class SqlLog:
         rows = self.database.read(lambda session: session.rows(BY_REQUEST, ([f"{id} {request}"],)))
         return checked_row(rows[0]) if rows else None
 
+    def find_about(self, id: int, key: str, most: int) -> list[Row]:
+        statement = f"SELECT {EVENT} FROM events WHERE recommender = ? AND about = ? ORDER BY seq LIMIT ?"
+        return [
+            checked_row(row) for row in self.database.read(lambda session: session.rows(statement, (id, key, most)))
+        ]
+
     def latest(self, id: int, kind: str, most: int, before: int | None = None) -> list[Row]:
         statement = (
             f"SELECT {EVENT} FROM events WHERE recommender = ? AND kind = ? AND seq < ? ORDER BY seq DESC LIMIT ?"

@@ -44,7 +44,14 @@ FIRST = (
     "created {real} NOT NULL, note TEXT NOT NULL){strict}",
 )
 
-STEPS: Mapping[int, tuple[str, ...]] = {1: FIRST}
+# feedback is found by its decision, which its payload names; `{said}` is the word of each kind that reads it there
+SECOND = (
+    "ALTER TABLE events ADD COLUMN about TEXT",
+    "UPDATE events SET about = {said} WHERE kind = 'feedback' AND payload IS NOT NULL",
+    "CREATE INDEX events_about_another ON events (recommender, about, seq) WHERE about IS NOT NULL",
+)
+
+STEPS: Mapping[int, tuple[str, ...]] = {1: FIRST, 2: SECOND}
 PRESENT = max(STEPS)
 
 

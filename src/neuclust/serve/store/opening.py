@@ -1,12 +1,13 @@
 """Opens a store by its address."""
 
-from importlib.util import find_spec
 from pathlib import Path
 
-from neuclust.errors import ConfigError
+from neuclust.extras import require
 from neuclust.serve.store.addresses import read_address
 from neuclust.serve.store.database import Database
 from neuclust.serve.store.sql import SqlStore
+
+POSTGRES = "a store on PostgreSQL"
 
 
 def open_store(address: str) -> SqlStore:
@@ -18,20 +19,12 @@ def open_database(address: str) -> Database:
     """The database at an address, with the tables of the present version."""
     place = read_address(address)
     if isinstance(place, Path):
-        _require("apsw", "sqlite")
+        require("apsw", "a store on SQLite")
         from neuclust.serve.store.sqlite import SqliteDatabase
 
         return SqliteDatabase(place)
-    _require("psycopg", "postgresql")
-    _require("psycopg_pool", "postgresql")
+    require("psycopg", POSTGRES)
+    require("psycopg_pool", POSTGRES)
     from neuclust.serve.store.postgres import PostgresDatabase
 
     return PostgresDatabase(place)
-
-
-def _require(package: str, kind: str) -> None:
-    if find_spec(package) is None:
-        raise ConfigError(
-            f"expected the package {package} for addresses that begin with {kind}:, got an environment without it; "
-            "install it: pip install 'neuclust[serve]'"
-        )

@@ -29,6 +29,7 @@ WORDS = {
     "now": "extract(epoch FROM clock_timestamp())::float8", "lock": "FOR UPDATE", "share": "FOR SHARE",
     "among": "= ANY(?)", "integer": "BIGINT", "real": "DOUBLE PRECISION", "bytes": "BYTEA", "strict": "",
     "large": "ALTER TABLE parts ALTER COLUMN content SET STORAGE EXTERNAL",
+    "said": "convert_from(payload, 'UTF8')::json ->> 'decision'",
 }  # fmt: skip
 _TYPES = {"integer": "int8", "real": "float8", "text": "text", "bytes": "bytea"}
 _SETTINGS = (

@@ -76,7 +76,7 @@ def stored(id: int, row: Row, salt: bytes | None) -> Values:
     """A row as the columns of the table hold it."""
     return (
         id, row.seq, row.kind, row.time, row.payload, row.key, row.request, row.digest, row.user, row.hash,
-        row.content, row.before, salt,
+        row.content, row.before, row.about, salt,
     )  # fmt: skip
 
 
@@ -100,6 +100,7 @@ def check_events(events: Iterable[Event]) -> None:
         check_text(event.key, "key")
         check_text(event.request, "request")
         check_text(event.user, "user")
+        check_text(event.about, "about")
 
 
 def check_gaps(rows: Sequence[Row], after: int, last: int, most: int) -> None:
@@ -130,7 +131,7 @@ def _row(tail: Tail, event: Event, time: float, salt: bytes) -> Row:
     hash = chained(tail.hash, seq, event.kind, time, event.key, content)
     return Row(
         seq, event.kind, time, event.payload, event.key, event.request, event.digest, event.user, hash, content,
-        before=tail.hash,
+        before=tail.hash, about=event.about,
     )  # fmt: skip
 
 

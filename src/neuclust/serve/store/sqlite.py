@@ -30,6 +30,7 @@ CHECKSUM = 8  # bytes at the end of each page
 WORDS = {
     "now": "unixepoch('subsec')", "lock": "", "share": "", "among": "IN (SELECT value FROM json_each(?))",
     "integer": "INTEGER", "real": "REAL", "bytes": "BLOB", "strict": " STRICT", "large": "",
+    "said": "json_extract(CAST(payload AS TEXT), '$.decision')",
 }  # fmt: skip
 
 

@@ -33,6 +33,7 @@ TABLES: dict[str, dict[str, Type]] = {
         "hash": "bytes",
         "content": "bytes",
         "before": "bytes",
+        "about": "text",
         "salt": "bytes",
     },
     "versions": {

@@ -16,11 +16,12 @@ from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.bodies import Decisions, Found, moment
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
-from neuclust.serve.events import decode
+from neuclust.serve.events import DETAILS, decode
 from neuclust.serve.fold.export import exported
 from neuclust.serve.store.contract import DECISION, Row
 
 routes = router()
+MOST_FEEDBACK = 1_000  # messages that are told of one decision, the first ones
 _explaining = asyncio.Semaphore(1)  # it computes much, and requests are more urgent
 
 
@@ -46,21 +47,30 @@ async def list_decisions(
 async def get_decision(
     name: Name, id: Annotated[str, Path(min_length=1, max_length=200)], service: Serving
 ) -> Any:  # fmt: skip
-    """A decision as it was answered, and why each item, by the model that serves now."""
+    """A decision as it was answered, why each item, by the model that serves now, and the feedback that came."""
     served = await service.with_served(name, lambda served: served)
     row = (await asyncio.to_thread(service.store.find, served.id, DECISION, [id])).get(id)
     if row is None:
         raise Refused(404, f"expected a decision that was made, got {id!r:.100}", field="id")
     if row.payload is None:
         raise Refused(410, "expected a decision that is kept, but its user was erased", field="id")
+    came = await asyncio.to_thread(service.store.find_about, served.id, id, MOST_FEEDBACK)
     async with _explaining:
-        return {**told(row), "why": await asyncio.to_thread(_why, served, row)}
+        why = await asyncio.to_thread(_why, served, row)
+    return {**told(row), "why": why, "feedback": [message(each) for each in came if each.payload is not None]}
 
 
 def told(row: Row) -> dict[str, Any]:
     """A decision of the log, with its time and user."""
     assert row.payload is not None
     return {**answer_of(decode(row.payload)), "user": row.user, "time": moment(row.time), "seq": row.seq}
+
+
+def message(row: Row) -> dict[str, Any]:
+    """A feedback of the log as it was sent, with its time."""
+    said = decode(row.payload)
+    details = {name: said.get(name) for name in DETAILS}
+    return {"feedback_id": row.key, "items": said["items"], **details, "time": moment(row.time), "seq": row.seq}
 
 
 def _why(served: Served, row: Row) -> Any:
