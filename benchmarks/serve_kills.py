@@ -29,7 +29,7 @@ from benchmarks.serve_shop import DEVICES, items, users
 from benchmarks.tables import machine, markdown, write_record
 from neuclust.client import Client, Retry, ServiceError
 from tools.own_postgres import OwnPostgres, own_postgres
-from tools.own_service import OwnService
+from tools.own_service import Launch, OwnService, launched
 
 NAME, ITEMS, USERS = "shop", 60, 40
 PATIENT = Retry(times=400, first=0.05, longest=0.5)
@@ -81,16 +81,18 @@ def _again(service: OwnService) -> Callable[[], None]:
 
 
 @contextmanager
-def site(store: str, folder: Path) -> Iterator[Site]:
+def site(store: str, folder: Path, launch: Launch = launched) -> Iterator[Site]:
     """A service on a fresh database."""
     with ExitStack() as stack:
         if store == "sqlite":
             db = f"sqlite:{folder / 'shop.db'}"
-            made = Site(db, [OwnService(db, log=folder / "service.log")])
+            made = Site(db, [OwnService(db, log=folder / "service.log", launch=launch)])
         else:
             server = stack.enter_context(own_postgres())
-            apis = [OwnService(server.address, "api", log=folder / f"api-{at}.log") for at in (1, 2)]
-            learner = OwnService(server.address, "learner", log=folder / "learner.log")
+            *apis, learner = (
+                OwnService(server.address, role, log=folder / f"{at}-{role}.log", launch=launch)
+                for at, role in enumerate(("api", "api", "learner"))
+            )
             made = Site(server.address, apis, [learner], server)
         for service in (*made.apis, *made.others):
             stack.callback(service.stop)
@@ -189,10 +191,10 @@ def drain(shop: Any, each: Callable[[], None] = lambda: None) -> None:
         time.sleep(0.2)
 
 
-def measured(store: str, kills: int, shoppers: int = 4, seed: int = 0) -> Record:
+def measured(store: str, kills: int, shoppers: int = 4, seed: int = 0, launch: Launch = launched) -> Record:
     """One whole run with its verdict: `faults` is empty where everything holds."""
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="neuclust-kills-") as folder, site(store, Path(folder)) as made:
+    with tempfile.TemporaryDirectory(prefix="neuclust-kills-") as folder, site(store, Path(folder), launch) as made:
         ledger, killed, failed = play(made, kills, shoppers, seed)
         for service in (*made.apis, *made.others):
             service.stop()

@@ -63,6 +63,12 @@ def kills(record: Record) -> Row:
     return "nothing lost or learned twice, replay equal", told, not record["faults"]
 
 
+def cases(record: Record) -> Row:
+    told = f"{record['cases']:,} cases: {_counts(record)}; {len(record['faults'])} faults"
+    held = record["cases"] >= 100_000 and not record["faults"]
+    return "100,000 cases, no 5xx, no answer the document does not allow", told, held
+
+
 def _counts(kind: Record) -> str:
     return ", ".join(f"{count:,} × {status}" for status, count in kind["statuses"].items())
 
@@ -80,6 +86,7 @@ ROWS: dict[str, tuple[str, Callable[[Record], Row]]] = {
     "serve_upload": ("a catalogue", upload),
     "serve_kills_sqlite": ("the service killed, SQLite", kills),
     "serve_kills_postgres": ("the service killed, PostgreSQL", kills),
+    "serve_schemathesis": ("requests made from the OpenAPI document", cases),
 }
 
 

@@ -28,7 +28,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.postgres_server import Server, private_server
 from benchmarks.store_faults import FAULTS
 from benchmarks.store_writer import Orders, event, model
 from neuclust.errors import NeuclustError
@@ -36,6 +35,7 @@ from neuclust.serve.store.chain import START, verify_chain
 from neuclust.serve.store.contract import Row, Store, StoreError
 from neuclust.serve.store.opening import open_store
 from neuclust.serve.store.sql import SqlStore
+from tools.own_postgres import OwnPostgres, own_postgres
 
 SERVER_EVERY = 10  # kills
 LONGEST = 0.3  # seconds that a writer lives after it began
@@ -159,17 +159,17 @@ def run(kind: str, kills: int, fault: str | None = None, seed: int = 0, server_e
 
 
 @contextlib.contextmanager
-def database(kind: str) -> Iterator[tuple[str, Server | None]]:
+def database(kind: str) -> Iterator[tuple[str, OwnPostgres | None]]:
     """An empty database of its own, and its server where it has one."""
     if kind == "postgres":
-        with private_server() as server:
+        with own_postgres() as server:
             yield server.new_address(), server
         return
     with tempfile.TemporaryDirectory() as folder:
         yield f"sqlite:{folder}/killed.db", None
 
 
-def live_and_die(orders: Orders, told: Told, draw: random.Random, server: Server | None) -> None:
+def live_and_die(orders: Orders, told: Told, draw: random.Random, server: OwnPostgres | None) -> None:
     """One writer from its start to its kill; most are killed after they began to write."""
     command = [sys.executable, "-m", "benchmarks.store_writer"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -205,7 +205,7 @@ def live_and_die(orders: Orders, told: Told, draw: random.Random, server: Server
         told.sent += orders.again
 
 
-def restart(server: Server, draw: random.Random) -> None:
+def restart(server: OwnPostgres, draw: random.Random) -> None:
     """End the server in one of two hard ways and start it again."""
     if draw.random() < 0.5:
         server.kill()

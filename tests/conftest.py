@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: threads cost more than they bring at these sizes
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")  # else its first parallel loop gives torch a second, which spins
 
 from typing import TYPE_CHECKING
 

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.postgres_server import PASSWORD, NoPostgres, Server, end_server, made_server, private_server, programs
+from neuclust.errors import ConfigError
+from tools.own_postgres import OwnPostgres, made_postgres, own_postgres, programs
 
-__all__ = ["PASSWORD", "Server", "postgres_address", "private_postgres"]
+__all__ = ["postgres_address", "private_postgres"]
 
 
 def postgres_address() -> str:
@@ -29,22 +30,22 @@ def postgres_address() -> str:
 
 
 @contextlib.contextmanager
-def private_postgres() -> Iterator[Server]:
+def private_postgres() -> Iterator[OwnPostgres]:
     """A server that no other test uses; skips where there is none."""
     _need_postgres()
-    with private_server() as server:
+    with own_postgres() as server:
         yield server
 
 
 def _need_postgres() -> None:
     try:
         programs()
-    except NoPostgres as none:
+    except ConfigError as none:
         pytest.skip(str(none))
 
 
 @cache
-def _shared() -> Server:
+def _shared() -> OwnPostgres:
     """The server of all workers of this run: the first makes it, the last ends it."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or f"alone-{os.getpid()}"
     place = Path(tempfile.gettempdir()) / f"neuclust-postgres-{os.geteuid()}-{run}"
@@ -52,20 +53,20 @@ def _shared() -> Server:
     with _locked(users) as count:
         if count == 0:
             place.mkdir(mode=0o700)
-            server = made_server(place)
+            server = made_postgres(place)
             server.start()
-            (place / "server.json").write_text(json.dumps(server.port))
-        server = Server(place, int(json.loads((place / "server.json").read_text())))
+            (place / "server.json").write_text(json.dumps([server.port, server.password]))
+        server = OwnPostgres(place, *json.loads((place / "server.json").read_text()))
         users.write_text(str(count + 1))
     atexit.register(_leave, users, server)
     return server
 
 
-def _leave(users: Path, server: Server) -> None:
+def _leave(users: Path, server: OwnPostgres) -> None:
     with _locked(users) as count:
         users.write_text(str(count - 1))
         if count == 1:
-            end_server(server)
+            server.remove()
             users.unlink()  # all workers end together: none comes later
 
 

@@ -1,35 +1,35 @@
-"""A real service in processes of its own, for tests: started, asked over HTTP, killed, started again."""
+"""A real service in processes of its own, for tests: started, asked over HTTP, killed, started again.
+
+Its processes are forked with their imports done (`warm_start`) unless they are to be `real`.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+import warm_start
 from patience import HANG_SECONDS
 
-ADDRESS = re.compile(r"http://\S+")
+from tools.own_service import OwnService, Process, launched
+
+
+def launched_warm(arguments: Sequence[str], environment: Mapping[str, str], stdout: int, stderr: int) -> Process:
+    """`tools.own_service.launched`, with the imports done."""
+    return warm_start.start(arguments, stdout, stderr, environment)
 
 
 @dataclass
 class RunningService:
-    """`neuclust serve` on a database; a context manager."""
+    """`neuclust serve` on a database, and questions to it; a context manager."""
 
-    db: str
-    options: tuple[str, ...] = ()
-    key: str | None = None
-    log: Path | None = None
-    process: subprocess.Popen[str] | None = None
-    address: str = ""
+    own: OwnService
     client: httpx.Client = field(init=False)
 
     def __enter__(self) -> RunningService:
@@ -39,48 +39,33 @@ class RunningService:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    @property
+    def db(self) -> str:
+        return self.own.db
+
+    @property
+    def address(self) -> str:
+        return self.own.address
+
+    @property
+    def pid(self) -> int:
+        assert self.own.process is not None
+        return self.own.process.pid
+
     def start(self) -> None:
         """Start it and wait until it answers."""
-        command = [sys.executable, "-m", "neuclust", "serve", "--db", self.db, "--port", "0", *self.options]
-        errors = subprocess.DEVNULL if self.log is None else self.log.open("a")
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
-        assert self.process.stdout is not None
-        said = ""
-        for line in self.process.stdout:
-            said += line
-            if found := ADDRESS.search(line):
-                self.address = found[0].rstrip("/")
-                break
-        assert self.address, f"the service did not start: {said} {self.errors()}"
-        headers = {} if self.key is None else {"Authorization": f"Bearer {self.key}"}
-        self.client = httpx.Client(base_url=self.address, timeout=HANG_SECONDS, headers=headers)
-        eventually(lambda: self.client.get("/health/ready").status_code == 200, "the service is ready")
-
-    def errors(self) -> str:
-        return "" if self.log is None else self.log.read_text()
+        self.own.start()
+        self.client = httpx.Client(base_url=self.address, timeout=HANG_SECONDS)
 
     def stop(self) -> None:
         """End it as a person would, by SIGINT."""
-        if self.process is not None:
-            self.client.close()
-            self.process.send_signal(signal.SIGINT)
-            try:
-                self.process.wait(HANG_SECONDS)
-            finally:
-                self.kill()
+        self.client.close()
+        self.own.stop(HANG_SECONDS, signal.SIGINT)
 
     def kill(self) -> None:
         """SIGKILL to all of its processes."""
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(HANG_SECONDS)
-            assert self.process.stdout is not None
-            self.process.stdout.close()
-            self.process = None
+        self.client.close()
+        self.own.kill()
 
     # --- asking ---------------------------------------------------------------------------------------------------
 
@@ -116,8 +101,8 @@ def eventually(check: Callable[[], bool], what: str, seconds: float = 240.0) -> 
 
 
 @contextlib.contextmanager
-def running(folder: Path, *options: str, db: str | None = None) -> Iterator[RunningService]:
+def running(folder: Path, *options: str, db: str | None = None, real: bool = False) -> Iterator[RunningService]:
     """A service on a new SQLite file of a folder, or on another database."""
-    log = folder / "service.log"
-    with RunningService(db or f"sqlite:{folder / 'service.db'}", options, log=log) as service:
+    place, launch = db or f"sqlite:{folder / 'service.db'}", launched if real else launched_warm
+    with RunningService(OwnService(place, options=options, log=folder / "service.log", launch=launch)) as service:
         yield service

@@ -4,32 +4,63 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Protocol
 
 import httpx
 
 from neuclust.errors import ConfigError
-from tools.own_postgres import free_port
 
 PATIENCE = 120.0  # seconds for a start
+ADDRESS = re.compile(rb"http://\S+:(\d+) ")
+
+
+class Process(Protocol):
+    """What is used of `subprocess.Popen`."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def poll(self) -> int | None: ...
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+
+Launch = Callable[[Sequence[str], Mapping[str, str], int, int], Process]
+
+
+def launched(arguments: Sequence[str], environment: Mapping[str, str], stdout: int, stderr: int) -> Process:
+    """`neuclust ARGUMENTS` as a process with a group of its own, whose outputs go to two descriptors."""
+    words = [sys.executable, "-m", "neuclust", *arguments]
+    return subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment, start_new_session=True
+    )
 
 
 @dataclass
 class OwnService:
-    """One process of the service, in a process group of its own; the database's address is in its environment."""
+    """One process of the service, in a process group of its own; the database's address is in its environment.
+
+    Port 0 becomes a free one at the first start and stays the same from then on.
+    """
 
     db: str = field(repr=False)
     role: str = "all"
-    port: int = field(default_factory=free_port)
+    port: int = 0
     options: Sequence[str] = ()
     log: Path | None = None
-    process: subprocess.Popen[bytes] | None = None
+    launch: Launch = launched
+    process: Process | None = None
 
     @property
     def address(self) -> str:
@@ -37,24 +68,40 @@ class OwnService:
 
     def start(self, wait: bool = True) -> None:
         """Start, and wait until it is ready."""
-        words = [sys.executable, "-m", "neuclust", "serve", "--port", str(self.port), "--role", self.role]
-        environment = os.environ | {"NEUCLUST_DB": self.db, "OMP_NUM_THREADS": "1"}
-        with open(self.log or os.devnull, "ab") as log:
-            self.process = subprocess.Popen(
-                [*words, *self.options], stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                start_new_session=True,
-            )  # fmt: skip
+        words = ["serve", "--port", str(self.port), "--role", self.role, *self.options]
+        environment = os.environ | {"NEUCLUST_DB": self.db, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+        with open(self.log or os.devnull, "ab") as log, tempfile.TemporaryFile() as output:
+            told = log if self.port or self.role == "learner" else output
+            self.process = self.launch(words, environment, told.fileno(), log.fileno())
+            if told is output:
+                self.port = self._told(output)
         if wait and self.role != "learner":
             self.wait()
+
+    def _told(self, output: IO[bytes]) -> int:
+        """The port that the service says it listens on."""
+        deadline = time.monotonic() + PATIENCE
+        while self.running and time.monotonic() < deadline:
+            output.seek(0)
+            if found := ADDRESS.search(output.read()):
+                return int(found[1])
+            time.sleep(0.01)
+        raise self._failed()
 
     def wait(self) -> None:
         """Wait until it is ready."""
         deadline = time.monotonic() + PATIENCE
         while not self.ready():
             if not self.running or time.monotonic() > deadline:
-                tail = "" if self.log is None else self.log.read_text(errors="replace")[-1_000:]
-                raise ConfigError(f"expected the service to start at {self.address}, got {tail or 'an end'}")
+                raise self._failed()
             time.sleep(0.02)
+
+    def _failed(self) -> ConfigError:
+        return ConfigError(f"expected the service to start, got {self.errors()[-1_000:] or 'an end'}")
+
+    def errors(self) -> str:
+        """What it logged."""
+        return "" if self.log is None else self.log.read_text(errors="replace")
 
     def ready(self) -> bool:
         """Whether it answers that it is."""
@@ -71,11 +118,11 @@ class OwnService:
         """SIGKILL to the process and its children."""
         self._signal(signal.SIGKILL)
 
-    def stop(self, patience: float = 30.0) -> None:
+    def stop(self, patience: float = 30.0, by: signal.Signals = signal.SIGTERM) -> None:
         """End it in order; what does not end by then is killed."""
         if self.process is None:
             return
-        self.process.terminate()
+        self.process.send_signal(by)
         try:
             self.process.wait(patience)
         except subprocess.TimeoutExpired:

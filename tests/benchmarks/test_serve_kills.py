@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from running_service import launched_warm
 
 from benchmarks import serve_ledger
 from benchmarks.serve_kills import ANSWERS, NAME, drain, measured
@@ -27,7 +28,7 @@ def check(found: dict[str, Any], kills: int) -> None:
 @pytest.mark.parametrize("store", STORES)
 def test_killed_services_lose_nothing_and_learn_nothing_twice(store: str) -> None:
     """Fails when an acknowledged event is lost, one is learned twice, or replay makes another model."""
-    check(measured(store, 2), 2)
+    check(measured(store, 5, launch=launched_warm), 5)
 
 
 @pytest.mark.soak
@@ -46,7 +47,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Ledger]:
     from neuclust.client import Client
 
     db, ledger = f"sqlite:{tmp_path_factory.mktemp('ledger') / 'shop.db'}", Ledger()
-    service = OwnService(db)
+    service = OwnService(db, launch=launched_warm)
     try:
         service.start()
         shop = Client(service.address).create(NAME, slate_size=2, policy="linucb")
