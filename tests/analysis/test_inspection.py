@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from command_line import completed
 
 from neuclust.analysis.inspection import Inspection, cluster_profiles, distinct_rows, inspect, record, sentences
 from neuclust.analysis.inspection_rewards import mean_rewards
@@ -200,8 +200,7 @@ def test_a_cluster_with_too_few_arms_on_offer_fills_no_slate() -> None:
 
 
 def command(*words: object) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "neuclust", "data", "inspect", *map(str, words)]
-    return subprocess.run(line, capture_output=True, text=True, check=False)
+    return completed("data", "inspect", *words)
 
 
 def test_command_writes_words_numbers_and_pictures(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from neuclust import __version__
 from neuclust.errors import DataError
 from neuclust.experiment.records import RunRecord, read_runs
 from neuclust.experiment.seal import is_intact, sealed
+from neuclust.extras import require
 from neuclust.files import write_bytes, write_text
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _AS_JSON = ("settings", "problem")
 
 def open_store(folder: Path, make: bool = False) -> None:
     """Check that the folder is a store of this format; with `make`, turn a new or empty folder into one."""
+    require("polars", "a folder of records")
     mark = folder / MARK
     if not mark.exists():
         if not make:

@@ -8,7 +8,7 @@ DIR/.lock                    held by the one sweep that works on the folder
 
 import fcntl
 import os
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +60,18 @@ def standing(folder: Path, tasks: Sequence[Task]) -> Standing:
 
 
 def sweep(
-    folder: Path, tasks: Sequence[Task], engine: Engine, watch: SweepWatch, *, retry_failed: bool = False
+    folder: Path,
+    tasks: Sequence[Task],
+    engine: Engine,
+    watch: SweepWatch,
+    *,
+    retry_failed: bool = False,
+    also: Callable[[Outcome], None] | None = None,
 ) -> Standing:
-    """Play the tasks the folder lacks, write every outcome as it comes, and return how far the folder is then."""
+    """Play the tasks the folder lacks, write every outcome as it comes, and return how far the folder is then.
+
+    `also` is told every outcome of a whole run after the folder has it.
+    """
     try:
         open_store(folder, make=True)
     except OSError as error:
@@ -81,6 +90,8 @@ def sweep(
                 sink(outcome)
                 if not outcome.interrupted:
                     watch.ended(outcome)
+                    if also is not None:
+                        also(outcome)
         return standing(folder, tasks)
 
 

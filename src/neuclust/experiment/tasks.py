@@ -84,13 +84,16 @@ def make_tasks(problem: Problem, contestants: Sequence[Contestant], seeds: Seque
 def tasks_of(spec: SweepSpec) -> tuple[Task, ...]:
     """Every run of a sweep, seed by seed, so that one cut short still holds paired runs; equal configurations once."""
     code, found = code_version(), dict[str, Task]()
-    contents = {problem: content_of(problem) for problem in spec.problems}
+    first = [
+        Task("", problem, content_of(problem), contestant, spec.seeds[0], rounds)
+        for problem, rounds in zip(spec.problems, spec.rounds, strict=True)
+        for contestant in spec.contestants
+    ]
+    documents = [configuration(task) | {"code": code} for task in first]  # once: seeds differ in nothing else
     for seed in spec.seeds:
-        for problem, rounds in zip(spec.problems, spec.rounds, strict=True):
-            for contestant in spec.contestants:
-                task = Task("", problem, contents[problem], contestant, seed, rounds)
-                key = key_of(configuration(task) | {"code": code})
-                found.setdefault(key, replace(task, key=key))
+        for task, document in zip(first, documents, strict=True):
+            key = key_of(document | {"seed": seed})
+            found.setdefault(key, replace(task, key=key, seed=seed))
     return tuple(found.values())
 
 

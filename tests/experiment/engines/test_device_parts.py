@@ -62,6 +62,7 @@ def test_widths_of_runs_equal_the_explicit_inverse(form: str) -> None:
     torch.testing.assert_close(
         kept.squares(asked, columns), ((g @ torch.linalg.inv(matrix)) * g).sum(-1), rtol=1e-9, atol=1e-12
     )
+    torch.testing.assert_close(kept.logdet, torch.logdet(matrix) - size * torch.log(ridge))
     assert not bool(kept.stale.any())
 
 
@@ -106,8 +107,9 @@ def test_an_update_that_loses_precision_is_repeated_for_its_run(form: str) -> No
 def test_elimination_is_a_cholesky_solve() -> None:
     half = draw(RUNS, 5, 8)
     core, rows = half @ half.mT, draw(RUNS, 5, 6, t=1)
-    found, fine = whitened(core, rows)
+    found, fine, logdet = whitened(core, rows)
     assert bool(fine.all())
+    torch.testing.assert_close(logdet, torch.logdet(core))
     wanted = torch.linalg.solve_triangular(torch.linalg.cholesky(core), rows, upper=False)
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
     assert not bool(whitened(-core, rows)[1].any())

@@ -53,6 +53,15 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
         {"arms.network.width": "4", "arms.training.step": "3", "arms.training.ridge": "0", "revive": "false"},
     ),
     "automatic scale": ("neuclust", "default", {"rho": "none"}),
+    "gamma from the log-determinant": ("neuclust", "default", {"schedule.kind": "det", "confidence.ridge": "0.5"}),
+    "the same, dual": ("cn-ucb", "default", {"schedule.kind": "det", "solver": "dual", "confidence.ridge": "0.5"}),
+    "gamma of Eq. 8": ("neuclust", "paper", {"schedule.kind": "theory", "c_1": "1e-3", "c_gamma_3": "1e-3"}),
+    "F learns from rewards": ("neuclust", "paper", {"slate.train_input": "realised", "slate.sort_input": "false"}),
+    "F learns from earlier means": ("neuclust", "paper", {"slate.train_input": "predicted-then"}),
+    "the printed F": (
+        "neuclust", "paper", {"slate.biases": "none", "slate.training.pull_inside_sum": "true", "relu_out": "true"},
+    ),
+    "nets read profiles": ("neuclust", "paper-raw", {"arms.reads": "profile"}),
     "cn-ucb": ("cn-ucb", "default", {}),
     "cn-ucb, paper": ("cn-ucb", "paper", {}),
 }  # fmt: skip
@@ -220,9 +229,8 @@ def test_other_truths_are_other_batches() -> None:
 @pytest.mark.parametrize(
     ("setting", "text"),
     [
-        ("tie", "random"), ("depth", "2"), ("form", "diagonal"), ("schedule.kind", "det"),
+        ("tie", "random"), ("depth", "2"), ("form", "diagonal"),
         ("arms.training.optimizer", "sgd"), ("arms.training.after", "sample"), ("init", "torch-default"),
-        ("train_input", "realised"),
     ],
 )  # fmt: skip
 def test_refusals(setting: str, text: str) -> None:

@@ -7,7 +7,8 @@ from typing import cast
 from neuclust.experiment.engines.device import BatchRun, batches_of, run_batch
 from neuclust.experiment.engines.device.batches import PolicyConfig, check_memory
 from neuclust.experiment.engines.device.runner import usable_device
-from neuclust.experiment.engines.engine import Outcome, Watch
+from neuclust.experiment.engines.engine import Failure, Outcome, Watch
+from neuclust.experiment.records import RunRecord
 from neuclust.experiment.tasks import Task, environment_of, label_of, opened_problem
 from neuclust.registry import policy_config
 
@@ -23,22 +24,28 @@ class DeviceEngine:
         lengths = dict.fromkeys((task.problem, task.rounds) for task in tasks)
         groups = [[task for task in tasks if (task.problem, task.rounds) == length] for length in lengths]
         for group in groups:
-            runs = [_batch_run(task) for task in _one_of_each(group)]
+            runs = _batch_runs(list(_one_of_each(group)))
             batches_of(runs)
             for run in runs:
                 check_memory(run.config, group[0].rounds, run.environment.slate_size)
         for group in groups:
-            runs = [_batch_run(task) for task in group]
+            runs = _batch_runs(group)
             for places in batches_of(runs):
                 if watch.stopped():
                     return
-                batch = [runs[place] for place in places]
-                records = run_batch(batch, group[0].rounds, device=self.device, stop=watch.stopped)
+                played = self._played([runs[place] for place in places], group[0].rounds, watch)
                 yield from (
-                    Outcome(group[place], record)
-                    for place, record in zip(places, records, strict=False)  # none where it was stopped
-                    if record.rounds
+                    Outcome(group[place], result)
+                    for place, result in zip(places, played, strict=False)  # none where it was stopped
+                    if isinstance(result, Failure) or result.rounds
                 )
+
+    def _played(self, batch: list[BatchRun], rounds: int, watch: Watch) -> Sequence[RunRecord | Failure]:
+        """The records of one batch; where it broke, the reason for every run of it."""
+        try:
+            return run_batch(batch, rounds, device=self.device, stop=watch.stopped)
+        except Exception as error:
+            return [Failure.of(error)] * len(batch)
 
 
 def _one_of_each(tasks: Sequence[Task]) -> Iterator[Task]:
@@ -46,8 +53,15 @@ def _one_of_each(tasks: Sequence[Task]) -> Iterator[Task]:
     return (task for task in tasks if task.seed == tasks[0].seed)
 
 
-def _batch_run(task: Task) -> BatchRun:
-    who = task.contestant
-    config = policy_config(who.policy, who.preset, who.clusters, who.settings)
-    # batches_of refuses other configurations
-    return BatchRun(cast(PolicyConfig, config), environment_of(task), task.seed, label_of(task, opened_problem(task)))
+def _batch_runs(tasks: Sequence[Task]) -> list[BatchRun]:
+    """The tasks with their configurations, each made once; `batches_of` refuses what is no `PolicyConfig`."""
+    configs: dict[int, PolicyConfig] = {}
+    found = []
+    for task in tasks:
+        who = task.contestant
+        if id(who) not in configs:
+            config = policy_config(who.policy, who.preset, who.clusters, who.settings)
+            configs[id(who)] = cast(PolicyConfig, config)
+        label = label_of(task, opened_problem(task))
+        found.append(BatchRun(configs[id(who)], environment_of(task), task.seed, label))
+    return found

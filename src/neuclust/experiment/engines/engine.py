@@ -6,7 +6,6 @@ the iteration stops the work. A run that `Watch.stopped` ended early may be yiel
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 import traceback
@@ -19,6 +18,7 @@ from neuclust.errors import ConfigError, NeuclustError, StateError, one_of, plai
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.run import Tally
 from neuclust.experiment.tasks import Hooks, Task, play_task
+from neuclust.extras import require
 from neuclust.logs import LogWriter
 
 ENGINES = ("processes", "inline", "ray", "device")
@@ -126,8 +126,7 @@ def make_engine(name: str, workers: int | None = None, address: str | None = Non
         from neuclust.experiment.engines.processes import ProcessEngine
 
         return ProcessEngine(workers or cores()).play
-    if importlib.util.find_spec("ray") is None:
-        raise ConfigError("expected Ray, which is not installed; `pip install 'neuclust[ray]'`", field="engine")
+    require("ray", "the engine ray", field="engine")
     from neuclust.experiment.engines.ray import RayEngine
 
     return RayEngine(workers, address).play

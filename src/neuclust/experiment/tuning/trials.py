@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from neuclust.errors import ConfigError, StateError
 from neuclust.experiment.records import RunRecord
 from neuclust.experiment.tuning.space import Range, Settings, Space, Values, grid_settings, grid_size, setting_text
+from neuclust.extras import extra
 from neuclust.randomness import stream
 
 if TYPE_CHECKING:
@@ -60,11 +61,9 @@ def _drop_torn_line(journal: Path) -> None:
 
 def open_study(question: str, journal: Path | None) -> optuna.Study:
     """The study of this journal, or one in memory; a journal of another question is refused."""
-    try:
+    with extra("tuning"):
         import optuna
         from optuna.storages.journal import JournalFileBackend
-    except ImportError:
-        raise ConfigError("tune: expected the package optuna, which is not installed; install it with pip") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = None
     if journal is not None:

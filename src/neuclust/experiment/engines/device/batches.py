@@ -26,19 +26,20 @@ class BatchRun:
 def batches_of(runs: Sequence[BatchRun]) -> list[list[int]]:
     """Indices of the runs of every batch: configurations that differ in numbers, environments that differ in coins."""
     found: list[list[int]] = []
+    alike: dict[PolicyConfig, list[list[int]]] = {}  # batches by structure
     for place, run in enumerate(runs):
         check_supported(run.config)
         if not run.environment.is_plain:
             expected = "the device engine expects no features, a reward that counts arms and all feedback at once"
             raise ConfigError(f"{run.environment.name}: {expected}; run it without a device")
-        for batch in found:
-            other = runs[batch[0]]
-            same = structure_of(run.config) == structure_of(other.config)
-            if same and run.environment.same_truth(other.environment):
+        candidates = alike.setdefault(structure_of(run.config), [])
+        for batch in candidates:
+            if run.environment.same_truth(runs[batch[0]].environment):
                 batch.append(place)
                 break
         else:
-            found.append([place])
+            candidates.append([place])
+            found.append(candidates[-1])
     return found
 
 
@@ -69,7 +70,6 @@ def check_supported(config: object) -> None:
         ("tie", config.tie, "id"),
         ("arms.network.depth", arms.network.depth, 1),
         ("arms.confidence.form", arms.confidence.form, "full"),
-        ("arms.schedule.kind", arms.schedule.kind, "constant"),
         *_wanted_training("arms.training", arms.training),
     ]
     if isinstance(config, NeUClustConfig):
@@ -77,7 +77,6 @@ def check_supported(config: object) -> None:
             ("tracker", config.tracker, None),
             ("covariance", config.covariance, "slate"),
             ("slate.depth", config.slate.depth, 1),
-            ("slate.train_input", config.slate.train_input, "predicted"),
             *_wanted_training("slate.training", config.slate.training),
         ]
     if arms.network.init == "torch-default":

@@ -26,6 +26,7 @@ class PrimalBatch:
         self._width, self._dim, self._refresh = width, dim, refresh
         self._matrix, self._inverse = eye * per_run(ridge, eye), eye / per_run(ridge, eye)
         self.stale = torch.zeros(len(ridge), dtype=torch.bool, device=ridge.device)
+        self.logdet, self._empty = torch.zeros_like(ridge), size * torch.log(ridge)  # log det Z/det λI, log det λI
 
     def squares(self, factors: Factors, columns: Tensor) -> Tensor:
         """ĝᵀZ⁻¹ĝ of rows given on the input columns `columns`: (R, n)."""
@@ -47,8 +48,9 @@ class PrimalBatch:
         projected = whole @ self._inverse
         core = projected @ whole.mT
         core.diagonal(dim1=-2, dim2=-1).add_(1.0)
-        half, definite = whitened(core, projected)
+        half, definite, gain = whitened(core, projected)
         self._inverse.baddbmm_(half.mT, half, alpha=-1)
+        self.logdet += gain
         self.stale |= ~(definite & woodbury_holds(core))
 
     def refresh(self, updates: int) -> None:
@@ -56,12 +58,15 @@ class PrimalBatch:
         if updates % self._refresh == 0:
             factor, info = torch.linalg.cholesky_ex(self._matrix)
             self._inverse.copy_(torch.cholesky_inverse(factor))
+            self.logdet.copy_(log_determinant(factor) - self._empty)
             self.stale |= info > 0
 
     def mend(self) -> None:
         """Z⁻¹ from Z for the stale runs; waits for the device."""
         for run in _taken(self.stale):
-            self._inverse[run] = torch.cholesky_inverse(definite_cholesky(self._matrix[run]))
+            factor = definite_cholesky(self._matrix[run])
+            self._inverse[run] = torch.cholesky_inverse(factor)
+            self.logdet[run] = log_determinant(factor) - self._empty[run]
 
     def _coordinates(self, columns: Tensor) -> Tensor:
         units = torch.arange(self._width, device=columns.device)
@@ -81,6 +86,7 @@ class DualBatch:
         self._inverse = buffer(room)
         self._latest: tuple[slice, Tensor, Tensor, Tensor] | None = None  # what the last update computed
         self.stale = torch.zeros(len(ridge), dtype=torch.bool, device=ridge.device)
+        self.logdet = torch.zeros_like(ridge)  # log det(I + ĜĜᵀ/λ)
 
     def squares(self, factors: Factors, columns: Tensor) -> Tensor:
         """(κ − ‖L⁻¹k‖²)/λ of rows given on the input columns `columns`: (R, n)."""
@@ -100,7 +106,8 @@ class DualBatch:
         corner.diagonal(dim1=-2, dim2=-1).add_(self._ridge.unsqueeze(1))
         rest = corner - left @ left.mT
         eye = torch.eye(new, dtype=corner.dtype, device=corner.device).expand_as(corner)
-        inverse, definite = whitened(rest, eye)
+        inverse, definite, gain = whitened(rest, eye)
+        self.logdet += torch.where(definite, gain - new * torch.log(self._ridge), 0.0)
         self._latest = rows, left @ known, rest, torch.diagonal(corner, dim1=-2, dim2=-1)
         self._append(slice(None), inverse)
         self.stale |= ~definite
@@ -119,6 +126,7 @@ class DualBatch:
             assert self._latest is not None
             _, _, rest, sizes = self._latest
             factor = definite_cholesky(rest[run], sizes[run])
+            self.logdet[run] += log_determinant(factor) - len(factor) * torch.log(self._ridge[run])
             eye = torch.eye(len(factor), dtype=factor.dtype, device=factor.device)
             self._append(slice(run, run + 1), torch.linalg.solve_triangular(factor, eye, upper=False).unsqueeze(0))
 
@@ -142,8 +150,8 @@ class DualBatch:
         return total
 
 
-def whitened(core: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """L⁻¹·rows for core = LLᵀ (R, K, K) and rows (R, K, p), and whether each core was definite (R,).
+def whitened(core: Tensor, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """L⁻¹·rows for core = LLᵀ (R, K, K) and rows (R, K, p), whether each core was definite (R,), and log det core (R,).
 
     By Gaussian elimination: library factorisations of small matrices wait for the device or cannot be recorded.
     """
@@ -153,7 +161,14 @@ def whitened(core: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         shares = joined[:, k + 1 :, k] / joined[:, k, k].unsqueeze(1)
         joined[:, k + 1 :] -= shares.unsqueeze(-1) * joined[:, k].unsqueeze(1)
     pivots = joined.diagonal(dim1=-2, dim2=-1)[:, :size]
-    return joined[:, :, size:] / pivots.clamp(min=0).sqrt().unsqueeze(-1), (pivots > 0).all(1)
+    definite = (pivots > 0).all(1)
+    logdet = torch.where(definite.unsqueeze(1), pivots, 1.0).log().sum(1)
+    return joined[:, :, size:] / pivots.clamp(min=0).sqrt().unsqueeze(-1), definite, logdet
+
+
+def log_determinant(factor: Tensor) -> Tensor:
+    """log det LLᵀ of factors L (…, p, p): (…)."""
+    return 2 * factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def _by_blocks(factors: Factors, numbers_per_row: int, block: Callable[[Factors], Tensor]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -79,9 +80,15 @@ class Dealer:
     """Deals the rounds of environments that differ in their coins alone."""
 
     def __init__(
-        self, environments: list[SlateEnvironment], encoder: Encoder, clusters: ClusterMap | None, device: torch.device
+        self,
+        environments: list[SlateEnvironment],
+        reader: tuple[Encoder, Callable[[Round], Round]],
+        clusters: ClusterMap | None,
+        device: torch.device,
     ) -> None:
-        self._environments, self._encoder, self._clusters, self._device = environments, encoder, clusters, device
+        """`reader`: the encoder of contexts, and a round as nets read it."""
+        self._environments, self._clusters, self._device = environments, clusters, device
+        self._encoder, self._view = reader
         self._shown: Shown | None = None
         self._table: tuple[Partition | None, Tensor, Tensor, Tensor] | None = None
         self._catalogue = torch.sort(environments[0].arm_ids)
@@ -99,9 +106,10 @@ class Dealer:
         best = means[environment.best_positions(round)]
         tally = poisson_binomial(best)
         self.truths.append(RoundTruth(best, tally, environment.reward.value_of(tally)))
-        shown, (table, names) = self._show(round), self._members(round)
-        active = self._send(filled_up(round.active, environment.dim))
-        query = None if round.query is None else self._send(round.query)
+        read = self._view(round)
+        shown, (table, names) = self._show(read), self._members(round)
+        active = self._send(filled_up(read.active, environment.dim))
+        query = None if read.query is None else self._send(read.query)
         return Dealt(shown, active, query, table, names, self._payouts(round, means), self._send(means))
 
     def _show(self, round: Round) -> Shown:

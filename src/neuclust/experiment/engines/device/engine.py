@@ -87,7 +87,8 @@ class Batch:
             catalogue = (environment.arm_ids, environment.profiles)
             clusters = ClusterMap(self._config.clustering, self.slate_size, None, catalogue)
             self._slates = SlateNets(runs, rounds, device)
-        self.dealer = Dealer([r.environment for r in runs], self._arms.encoder, clusters, device)
+        view = self._config.arms.view
+        self.dealer = Dealer([r.environment for r in runs], (self._arms.encoder, view), clusters, device)
         self._table = environment.reward.table.to(device)
         self._fits = [self._arms.fit] if self._slates is None else [self._arms.fit, self._slates.fit]
         self._fine = torch.ones(len(self._fits), dtype=torch.bool, device=device)
@@ -147,13 +148,13 @@ class Batch:
         arm_rewards, slate_rewards = rewards.to(torch.float64), self._table[rewards.sum(1)]
         true_means = dealt.means[played]
         self._trace.write(self._now, arm_rewards=arm_rewards, slate_rewards=slate_rewards, true_means=true_means)
-        self._arms.observe(self._now, x[row_of[played]], columns, arm_rewards)
+        predicted = self._arms.observe(self._now, x[row_of[played]], columns, arm_rewards)
         if self._slates is not None:
-            self._slates.loss.write(self._now, slate_rewards)
+            self._slates.loss.write(self._now, slate_rewards, predicted, arm_rewards)
         self._now += 1
 
     def _select(self, dealt: Dealt, x: Tensor, columns: Tensor, row_of: Tensor) -> Tensor:
-        means, bonuses = (scores[:, row_of] for scores in self._arms.scores(x, columns))
+        means, bonuses = (scores[:, row_of] for scores in self._arms.scores(self._now, x, columns))
         optimistic = means + bonuses
         ranked = means if getattr(self._config, "rank_by", "optimistic") == "mean" else optimistic
         best = top_of_table(ranked, dealt.table, self.slate_size)  # b_c, (R, C, K)
@@ -182,10 +183,11 @@ class Batch:
             self._fine[1:] = self._fits[1].fine
 
     def _train_slates(self) -> None:
-        """F reads today's means of all slates so far, then is fitted."""
+        """F reads today's means of all slates so far, unless it learns from something else, then is fitted."""
         assert self._slates is not None
-        predicted = self._arms.loss.predict(self._arms.fit.parameters, self._slates_read * self.slate_size)
-        self._slates.loss.read(predicted.view(len(predicted), -1, self.slate_size))
+        if self._slates.loss.reads_present_means:
+            predicted = self._arms.loss.predict(self._arms.fit.parameters, self._slates_read * self.slate_size)
+            self._slates.loss.read(predicted.view(len(predicted), -1, self.slate_size))
         self._slates.fit.train(self._slates_read, self._now)
 
     def _settle(self, t: int) -> None:

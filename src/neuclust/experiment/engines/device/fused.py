@@ -49,8 +49,10 @@ def arm_steps(data: Examples, parameters: Parameters, rows: int, steps: Steps, s
         )  # fmt: skip
 
 
-def slate_steps(data: Examples, parameters: Parameters, rows: int, steps: Steps, scales: Sequence[float]) -> None:
-    """The same for slate networks with scales c_0 and c_1; inputs (R, K, room)."""
+def slate_steps(
+    data: Examples, parameters: Parameters, rows: int, steps: Steps, scales: Sequence[float], biases: bool
+) -> None:
+    """The same for slate networks with scales c_0 and c_1; inputs (R, K, room). Without `biases` they stay at 0."""
     from neuclust.experiment.engines.device import triton_kernels
 
     runs, width, size = parameters[0].shape
@@ -68,7 +70,7 @@ def slate_steps(data: Examples, parameters: Parameters, rows: int, steps: Steps,
         triton_kernels.slate_update[(runs,)](
             partial, moving, anchor, steps.size, steps.pull, blocks,
             SCALE_0=scales[0], SCALE_1=scales[1], SIZE=size, WIDTH=width,
-            COUNT=count, PADDED=_power_of_two(count), CHUNK=8,
+            COUNT=count, PADDED=_power_of_two(count), CHUNK=8, FREE=1.0 if biases else 0.0,
         )  # fmt: skip
     t0, t1, b0, b1 = torch.split(moving, [size * width, width, width, 1], 1)
     pieces = (t0.view(runs, size, width).mT, t1.unsqueeze(1), b0, b1)

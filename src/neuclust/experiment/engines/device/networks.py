@@ -1,6 +1,7 @@
 """The networks of R runs: their histories in buffers that never move, their losses, arm covariances and training."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -13,8 +14,9 @@ from neuclust.kernels import monotone, training
 from neuclust.kernels.network import Factors, Network, forward, layer_factors, output, restrict, scaled, squared_norms
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.training import Examples, Parameters, Steps
-from neuclust.models.arm_model import ArmModel
+from neuclust.models.arm_model import ArmModel, ArmModelConfig
 from neuclust.models.confidence import FullConfidence, feature_scale
+from neuclust.models.schedules import radius
 from neuclust.policies.neuclust import NeUClustConfig
 from neuclust.slates.slate_model import SlateModelConfig, initial_slate_network, slate_projection
 
@@ -84,9 +86,18 @@ class SlateLoss:
         self._data = _buffers(net.weights[0], net.weights[0].shape[-1], room)
         self.target, self.weight = self._data.target, self._data.weight
 
-    def write(self, row: Tensor, rewards: Tensor) -> None:
-        """The slate's reward in every run, (R,), into row (1,)."""
+    def write(self, row: Tensor, rewards: Tensor, predicted: Tensor, arm_rewards: Tensor) -> None:
+        """The slate's reward in every run, (R,), into row (1,), and what F learns from where that stays: its
+        arms' means as predicted now or their rewards, (R, K) each."""
         self.target.index_copy_(1, row, rewards.unsqueeze(1))
+        if not self.reads_present_means:
+            arms = arm_rewards if self._config.train_input == "realised" else predicted
+            self._data.inputs.index_copy_(2, row, self._prepared(arms).unsqueeze(2))
+
+    @property
+    def reads_present_means(self) -> bool:
+        """Whether F learns from what the arm net predicts after its last training."""
+        return self._config.train_input == "predicted"
 
     def read(self, rewards: Tensor) -> None:
         """F reads the slates so far by arm rewards (R, slates, K) as predicted now."""
@@ -115,9 +126,10 @@ class SlateLoss:
 
     def steps_at_once(self, parameters: Parameters, rows: int, steps: Steps) -> bool:
         """All steps by two kernels each, where that is possible; says whether it was done."""
-        if self._project is not None or not fused.serves_slates(self._net.with_parameters(parameters)):
+        clamped = self._config.clamp_all or self._config.nonneg_bias
+        if clamped or not fused.serves_slates(self._net.with_parameters(parameters)):
             return False
-        fused.slate_steps(self._data, parameters, rows, steps, self._net.scales)
+        fused.slate_steps(self._data, parameters, rows, steps, self._net.scales, self._config.biases != "none")
         return True
 
     def _prepared(self, rewards: Tensor) -> Tensor:
@@ -128,7 +140,8 @@ class ArmNets:
     """f of R runs with its upper confidence bonus, from the same start as the single runs."""
 
     def __init__(self, runs: Sequence[BatchRun], rounds: int, device: torch.device) -> None:
-        environment, config = runs[0].environment, runs[0].config.arms
+        environment, configs = runs[0].environment, [r.config.arms for r in runs]
+        config = configs[0]
         self._slate_size, self._device = environment.slate_size, device
         models = [ArmModel(r.config.arms, environment.dim, environment.slate_size, r.seed) for r in runs]
         self.encoder = models[0].encoder
@@ -137,9 +150,9 @@ class ArmNets:
         width, dim = models[0].net.weights[0].shape
         room = rounds * environment.slate_size
         self.loss = ArmLoss(net, room)
-        self.fit = Fit("the arm net", self.loss, net.weights, [r.config.arms.training for r in runs], width)
-        self._gamma = column([r.config.arms.schedule.gamma for r in runs], device).unsqueeze(1)
-        ridge = column([r.config.arms.confidence.ridge for r in runs], device)
+        self.fit = Fit("the arm net", self.loss, net.weights, [c.training for c in configs], width)
+        self._radii = torch.stack([_radii(c, rounds, environment.slate_size) for c in configs]).to(device)
+        ridge = column([c.confidence.ridge for c in configs], device)
         confidence = models[0].confidence
         assert isinstance(confidence, FullConfidence)  # `check_supported` made sure
         self.covariance = (
@@ -148,17 +161,25 @@ class ArmNets:
             else DualBatch(ridge, width, dim, room)
         )
 
-    def scores(self, x: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
-        """f and γw of contexts x (n, q) on the given columns: (R, n) each."""
+    def scores(self, now: Tensor, x: Tensor, columns: Tensor) -> tuple[Tensor, Tensor]:
+        """f and γw of contexts x (n, q) on the given columns after `now` (1,) rounds: (R, n) each."""
         means, factors = self._features(x, columns)
         squares = self.covariance.squares(factors, columns)
-        return means, self._gamma * squares.clamp(min=0).sqrt()
+        return means, self.gamma(now).unsqueeze(1) * squares.clamp(min=0).sqrt()
 
-    def observe(self, now: Tensor, x: Tensor, columns: Tensor, rewards: Tensor) -> None:
-        """Covariance first, at the parameters in force, then the history; x (R, K, q), rounds played so far (1,)."""
-        self.covariance.observe(self._features(x, columns)[1], columns)
+    def gamma(self, now: Tensor) -> Tensor:
+        """γ of the coming round after `now` (1,) rounds, (R,): `schedules.Radius.at`."""
+        factor, extra, offset = self._radii.index_select(1, now).squeeze(1).unbind(1)
+        return factor * (self.covariance.logdet.clamp(min=0) + extra).sqrt() + offset
+
+    def observe(self, now: Tensor, x: Tensor, columns: Tensor, rewards: Tensor) -> Tensor:
+        """Covariance first, at the parameters in force, then the history; x (R, K, q), rounds played so far (1,).
+        Returns f of the arms at these parameters, (R, K)."""
+        means, factors = self._features(x, columns)
+        self.covariance.observe(factors, columns)
         rows = now * self._slate_size + torch.arange(self._slate_size, device=self._device)
         self.loss.write(rows, x, columns, rewards)
+        return means
 
     def may_restart(self, observations: Tensor) -> Tensor:
         """Runs whose network may be lifeless, (R,), for a number of observations (1,)."""
@@ -218,6 +239,13 @@ def at(values: Tensor, positions: Tensor) -> Tensor:
 def column(values: Sequence[float], device: torch.device) -> Tensor:
     """One number per run, (R,)."""
     return torch.tensor(values, dtype=torch.float64, device=device)
+
+
+@lru_cache(maxsize=64)  # runs of one configuration share it
+def _radii(config: ArmModelConfig, rounds: int, slate_size: int) -> Tensor:
+    """γ up to its log-determinant after 0 … rounds rounds, (rounds + 1, 3): factor, extra and offset of `Radius`."""
+    found = [radius(config.schedule, config.progress(t * slate_size, 0.0)) for t in range(rounds + 1)]
+    return torch.tensor([(r.factor, r.extra, r.offset) for r in found], dtype=torch.float64)
 
 
 def _stacked(nets: Sequence[Parameters], device: torch.device) -> Parameters:

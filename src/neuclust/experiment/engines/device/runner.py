@@ -80,6 +80,8 @@ def round_scores(
 ) -> list[RoundScore]:
     """`SlateEnvironment.score` of T rounds at once: μ of the played arms (T, K) and slate rewards (T,)."""
     truths = truths[: len(realised)]  # one more was dealt where a run was stopped
+    if not truths:
+        return []
     reward, table = environment.reward, environment.reward.table
     shortfall = (table[:, None] - table[None, :]).clamp(min=0.0)
     best = torch.stack([truth.best for truth in truths])

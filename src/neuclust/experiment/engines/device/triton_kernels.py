@@ -101,9 +101,9 @@ def slate_partials(  # type: ignore[no-untyped-def]
 def slate_update(  # type: ignore[no-untyped-def]
     partial, moving, home, step, pull, blocks,
     SCALE_0: tl.constexpr, SCALE_1: tl.constexpr, SIZE: tl.constexpr,
-    WIDTH: tl.constexpr, COUNT: tl.constexpr, PADDED: tl.constexpr, CHUNK: tl.constexpr,
+    WIDTH: tl.constexpr, COUNT: tl.constexpr, PADDED: tl.constexpr, CHUNK: tl.constexpr, FREE: tl.constexpr,
 ):  # fmt: skip
-    """All parameters of one run: the sums times c q'(Θ) for weights and as they are for biases."""
+    """All parameters of one run: the sums times c q'(Θ) for weights and times FREE, 1 or 0, for biases."""
     run = tl.program_id(0)
     p = tl.arange(0, PADDED)
     inside = p < COUNT
@@ -116,7 +116,7 @@ def slate_update(  # type: ignore[no-untyped-def]
     anchor = tl.load(home + run * COUNT + p, mask=inside, other=0.0)
     sigmoid = 1.0 / (1.0 + tl.exp(-theta))
     rise = sigmoid * (1.0 - sigmoid)
-    slope = tl.where(p < SIZE * WIDTH, SCALE_0 * rise, tl.where(p < SIZE * WIDTH + WIDTH, SCALE_1 * rise, 1.0))
+    slope = tl.where(p < SIZE * WIDTH, SCALE_0 * rise, tl.where(p < SIZE * WIDTH + WIDTH, SCALE_1 * rise, FREE))
     size, strength = tl.load(step + run), tl.load(pull + run)
     keep, back = 1.0 - size * strength, size * strength
     tl.store(moving + run * COUNT + p, keep * theta - size * slope * total + back * anchor, mask=inside)

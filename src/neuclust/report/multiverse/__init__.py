@@ -1,0 +1,1 @@
+"""The readings of a paper on a page: specification curve and tables."""
