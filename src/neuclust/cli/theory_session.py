@@ -1,0 +1,109 @@
+"""`neuclust theory` on the command line: the problem is opened, progress shown, the analysis written and printed."""
+
+import json
+import sys
+from dataclasses import replace
+
+from neuclust.analysis.theory.contexts import Sampling
+from neuclust.analysis.theory.document import document
+from neuclust.analysis.theory.played import Game, RunNumbers, watch_run
+from neuclust.analysis.theory.problem import ProblemNumbers, Shape, problem_numbers
+from neuclust.analysis.theory.recorded import Recorded, choose
+from neuclust.cli.commands.theory import TheoryOptions
+from neuclust.cli.console import make_console
+from neuclust.cli.outputs import STDOUT, Outputs, say_bad
+from neuclust.cli.watching import Watch, watching
+from neuclust.errors import ConfigError
+from neuclust.experiment.contestants import Contestant, parse_contestants
+from neuclust.experiment.problem import DEFAULT_ENV, Problem, open_problem
+from neuclust.files import write_text
+
+DOCUMENT, PAGE = "theory.json", "theory.html"
+POLICY = "neuclust"
+
+
+def look(options: TheoryOptions) -> None:
+    """Analyse, write, print."""
+    outputs = Outputs(out=options.out, json=options.json)
+    outputs.check()
+    with watching(options.quiet) as watch:
+        recorded = None if options.run is None else chosen(options)
+        contestant = _contestant(options) if recorded is None else recorded.contestant
+        numbers, run = analyse(options, contestant, recorded, watch)
+    deliver(numbers, run, outputs, options)
+
+
+def chosen(options: TheoryOptions) -> Recorded:
+    """The recorded runs that the options ask for."""
+    from neuclust.experiment.store import read_records
+
+    assert options.run is not None
+    return choose(list(read_records(options.run, on_bad=say_bad).values()), options.env, options.policy)
+
+
+def _contestant(options: TheoryOptions) -> Contestant:
+    (one,) = parse_contestants([options.policy or POLICY], settings=options.settings or ())
+    return one
+
+
+def _problem(options: TheoryOptions) -> Problem:
+    if options.env == "replay":
+        raise ConfigError("replay needs a prepared file of ratings; name the file instead", field="env")
+    sizes = {"slate_size": options.slate_size, "rounds": options.rounds}
+    return Problem(options.env or DEFAULT_ENV, data=options.data, **sizes)  # type: ignore[arg-type]  # whole numbers
+
+
+def analyse(
+    options: TheoryOptions, contestant: Contestant, recorded: Recorded | None, watch: Watch
+) -> tuple[ProblemNumbers, RunNumbers | None]:
+    """The problem's numbers, and those of a run, unless none is to be played."""
+    problem = _problem(options) if recorded is None else recorded.problem(options.data)
+    seed = options.seed if recorded is None else recorded.first.seed
+    opened = open_problem(problem)
+    environment = opened.environment(seed)
+    shape = Shape.of(contestant)
+    numbers = problem_numbers(environment, shape, Sampling(options.contexts, options.first, options.seed), watch)
+    most = opened.rounds if recorded is None else recorded.first.rounds
+    rounds = most if options.play is None else min(options.play, most)
+    if rounds == 0:
+        return numbers, None
+    curves = recorded.curves if recorded is not None and rounds == most else []
+    run = watch_run(Game(environment, contestant, seed, rounds), numbers, curves, watch)
+    if recorded is not None and rounds == most:
+        run = replace(run, same_as_recorded=recorded.agrees(float(run.series("regret").sum())))
+    return numbers, run
+
+
+def deliver(numbers: ProblemNumbers, run: RunNumbers | None, outputs: Outputs, options: TheoryOptions) -> None:
+    """Files, then the answers on stdout, or the document alone."""
+    made = json.dumps(document(numbers, run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    for file in outputs.files(DOCUMENT):
+        write_text(file, made)
+    if outputs.out is not None:
+        from neuclust.report.drawing import save_figures
+        from neuclust.report.theory.page import page
+        from neuclust.report.theory.pictures import pictures
+
+        drawn = pictures(numbers, run)
+        save_figures({each.name: each.figure for each in drawn}, outputs.out)
+        write_text(outputs.out / PAGE, page(numbers, run, drawn, _command(options)))
+    if outputs.json == STDOUT:
+        sys.stdout.write(made)
+        return
+    from neuclust.report.theory.text import text
+
+    sys.stdout.write(text(numbers, run))
+    if run is not None and run.same_as_recorded is False and not options.quiet:
+        said = "the run played again has another regret than its record: another version or engine made it"
+        make_console(stderr=True).print(f"note: {said}", markup=False, soft_wrap=True)
+
+
+def _command(options: TheoryOptions) -> str:
+    """The command that makes this page again."""
+    words = ["neuclust", "theory"]
+    for name, flag in (("data", "--data"), ("run", "--run"), ("env", "--env"), ("rounds", "--rounds"),
+                       ("policy", "--policy"), ("play", "--play"), ("out", "--out")):  # fmt: skip
+        if getattr(options, name) is not None:
+            words += [flag, str(getattr(options, name))]
+    words += [part for each in options.settings or () for part in ("--set", each)]
+    return " ".join(words)

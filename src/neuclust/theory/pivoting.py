@@ -1,0 +1,88 @@
+"""A low-rank part of the kernel matrix from a few of its columns, and what it leaves over.
+
+Partial Cholesky with pivots: in every step the row with the largest remaining diagonal entry. H_r = H_{·P} H_{PP}⁻¹
+H_{P·} for the pivots P lies below H, and the trace of what remains, τ = tr(H − H_r), bounds everything else.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from neuclust.theory.ntk import TangentKernel
+
+Watch = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
+
+BLOCK = 4096  # rows of the kernel matrix held at a time
+JITTER = 1e-10  # of the largest diagonal entry: pivots below it are rounding
+
+
+def unwatched(_what: str, _done: int, _total: int) -> None:
+    """Nobody looks on."""
+
+
+def pivots(x: Tensor, kernel: TangentKernel, rank: int, left: float = 0.0) -> tuple[Tensor, Tensor]:
+    """Pivot rows (r,) of at most `rank` steps and the factor (n, r), until the remaining trace is at most `left`."""
+    n, diagonal = len(x), kernel.diagonal(x)
+    floor = JITTER * float(diagonal.max())
+    factor = torch.zeros(n, min(rank, n), dtype=torch.float64)
+    chosen: list[int] = []
+    for step in range(min(rank, n)):
+        pivot = int(diagonal.argmax())
+        if float(diagonal[pivot]) <= floor or float(diagonal.clamp(min=0).sum()) <= left:
+            break
+        column = kernel(x, x[pivot : pivot + 1]).flatten()
+        column[pivot] = kernel.diagonal(x[pivot : pivot + 1])[0]
+        column -= factor[:, :step] @ factor[pivot, :step]
+        column /= diagonal[pivot].sqrt()
+        factor[:, step] = column
+        diagonal = diagonal - column * column
+        diagonal[pivot] = 0.0  # exactly: it is never taken again
+        chosen.append(pivot)
+    return torch.tensor(chosen, dtype=torch.int64), factor[:, : len(chosen)]
+
+
+@dataclass(frozen=True, slots=True)
+class LowRank:
+    """What is known of H from r of its columns: the Gram matrix (r, r) of the factor and the trace that remains."""
+
+    inner: Tensor  # FᵀF with H_r = FFᵀ
+    left: float  # τ ≥ 0
+    rows: int
+
+    @property
+    def rank(self) -> int:
+        return len(self.inner)
+
+    def logdet_bracket(self, ridge: float) -> tuple[float, float]:
+        """log det(I + H/λ) from below and above.
+
+        log det(I + H_r/λ) ≤ log det(I + H/λ) ≤ log det(I + H_r/λ) + log det(I + E/λ), E = H − H_r of trace τ, and the
+        last is at most n log(1 + τ/(nλ)) by concavity, which is at most τ/λ.
+        """
+        eigenvalues = torch.linalg.eigvalsh(self.inner).clamp(min=0.0)
+        low = float(torch.log1p(eigenvalues / ridge).sum())
+        return low, low + self.rows * float(torch.log1p(torch.tensor(self.left / (self.rows * ridge))))
+
+
+def low_rank(x: Tensor, kernel: TangentKernel, landmarks: Tensor, watch: Watch = unwatched) -> LowRank:
+    """H_r of the rows x (n, d) by landmarks (r, d), in blocks: n r² multiplications, r² numbers held."""
+    corner = kernel(landmarks)
+    corner.diagonal().add_(JITTER * float(corner.diagonal().max()))
+    root = torch.linalg.cholesky(corner)
+    inner = torch.zeros_like(corner)
+    for done, block in _blocks(x):
+        columns = kernel(block, landmarks)
+        inner.addmm_(columns.T, columns)
+        watch("kernel columns", done, len(x))
+    half = torch.linalg.solve_triangular(root, inner, upper=False)  # L⁻¹ (Σ k kᵀ) L⁻ᵀ = FᵀF
+    inner = torch.linalg.solve_triangular(root, half.T, upper=False)
+    inner = (inner + inner.T) / 2
+    left = float(kernel.diagonal(x).sum() - inner.diagonal().sum())
+    return LowRank(inner, max(left, 0.0), len(x))
+
+
+def _blocks(x: Tensor) -> Iterator[tuple[int, Tensor]]:
+    for start in range(0, len(x), BLOCK):
+        yield min(start + BLOCK, len(x)), x[start : start + BLOCK]
