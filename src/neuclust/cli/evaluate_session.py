@@ -2,29 +2,24 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from time import monotonic
 from typing import Any
-
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from neuclust.cli.commands.evaluate import EvaluateOptions
 from neuclust.cli.console import make_console
 from neuclust.cli.outputs import STDOUT, Outputs
+from neuclust.cli.watching import watching
 from neuclust.errors import ConfigError, writing
 from neuclust.evaluation.candidates import Candidate
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.evaluate import Question, evaluate
 from neuclust.evaluation.results import Evaluation, best
-from neuclust.evaluation.scoring import Watch
 from neuclust.evaluation.sources import Source, judge_columns, open_source, open_table, save_best
 from neuclust.experiment.contestants import parse_contestants
 from neuclust.files import write_text
 
 TABLE, CSV, DOCUMENT, PICTURE = "table.txt", "table.csv", "evaluation.json", "evaluation"
-REFRESH_SECONDS = 0.1
 
 
 def judge(options: EvaluateOptions) -> int:
@@ -38,7 +33,7 @@ def judge(options: EvaluateOptions) -> int:
         if not options.quiet:
             console.print(text, markup=False, soft_wrap=True)
 
-    with _watched(options.quiet) as watch:
+    with watching(options.quiet) as watch:
         if options.target:
             if options.save is not None:
                 raise ConfigError("expected policies to keep the best of, got columns; drop it", field="save")
@@ -133,23 +128,3 @@ def list_estimators() -> None:
     width = max(map(len, ESTIMATORS))
     for name, spec in ESTIMATORS.items():
         sys.stdout.write(f"{name.ljust(width)}  {spec.assumption}\n")
-
-
-@contextmanager
-def _watched(quiet: bool) -> Iterator[Watch]:
-    """A moving row on a terminal, nothing elsewhere."""
-    console = make_console(stderr=True)
-    if quiet or not console.is_terminal or console.is_dumb_terminal:
-        yield lambda *_: None
-        return
-    columns = TextColumn("{task.description}"), BarColumn(bar_width=30), MofNCompleteColumn()
-    with Progress(*columns, TimeRemainingColumn(compact=True), console=console, transient=True) as rows:
-        row, shown = rows.add_task("reading", total=None), 0.0
-
-        def watch(what: str, done: int, total: int) -> None:
-            nonlocal shown
-            if monotonic() - shown >= REFRESH_SECONDS or done == total:
-                shown = monotonic()
-                rows.update(row, description=what, completed=done, total=total)
-
-        yield watch

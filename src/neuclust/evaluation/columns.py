@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError, suggestion
+from neuclust.extras import extra
 from neuclust.logs.table_blocks import TableLog
 
 Floats = NDArray[np.float64]
@@ -63,7 +64,8 @@ def parquet_blocks(path: Path, targets: Sequence[str], marginals: bool) -> Itera
 
 def _batches(path: Path, targets: Sequence[str], marginals: bool) -> Iterator[tuple[int, int, Any]]:
     """Row of the first, number of rows, and the columns that are needed of one batch after another."""
-    import polars as pl
+    with extra("reading Parquet"):
+        import polars as pl
 
     try:
         frame = pl.scan_parquet(path)

@@ -7,6 +7,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from neuclust.core import Round
 from neuclust.errors import ConfigError, DataError
 
 Floats = NDArray[np.float64]
@@ -81,3 +82,19 @@ def joined(arms: Floats, shared: Floats, crossed: bool) -> Floats:
 def joined_width(arms: int, shared: int, crossed: bool) -> int:
     """The number of columns of `joined`."""
     return arms + shared + arms * shared * crossed
+
+
+def shared_columns(round: Round) -> tuple[Floats, Floats | None]:
+    """Columns of arms, (n, d), and what all arms of a round share, or None: the other way round from `joined`.
+
+    Features that are profiles followed by columns with one value for all arms are split again; other features are
+    columns of arms as they are. A query is shared.
+    """
+    profiles = round.profiles.numpy(force=True)
+    if round.features is None:
+        return profiles, None if round.query is None else round.query.numpy(force=True)
+    features, width = round.features.numpy(force=True), profiles.shape[1]
+    rest = features[:, width:]
+    if rest.shape[1] and np.array_equal(features[:, :width], profiles) and bool((rest == rest[:1]).all()):
+        return profiles, rest[0]
+    return features, None

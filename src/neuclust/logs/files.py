@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from neuclust.errors import ConfigError, DataError, LogWarning, brief
+from neuclust.extras import extra, require
 from neuclust.files import SCRATCH
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def check_suffix(path: Path) -> None:
     """Refuse a file whose name does not tell how it is to be written."""
     if path.suffix not in (LINES, PARQUET):
         raise ConfigError(f"expected a file named .jsonl or .parquet, got {path}; rename it", field="log")
+    if path.suffix == PARQUET:
+        require("polars", "writing Parquet", field="log")
 
 
 def unit(path: Path) -> str:
@@ -156,7 +159,8 @@ def to_parquet(lines: Path, path: Path) -> None:
 
 
 def _parquet_rows(path: Path) -> Iterator[Row]:
-    import polars as pl
+    with extra("reading Parquet"):
+        import polars as pl
 
     try:
         number = 0

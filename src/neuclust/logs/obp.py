@@ -66,6 +66,7 @@ class _Rows:
         self.reward = self._column("reward")
         self.slates, self.chances = self._slates()
         self.arms = self._arms()
+        self.ids = self._ids()
         context = table.get("context")
         self.context = None if context is None else self._matrix(context, "context", len(self.slates))
 
@@ -109,6 +110,16 @@ class _Rows:
             raise DataError(f"{self.path}: {said}; give features of the actions")
         return np.eye(count)
 
+    def _ids(self) -> list[int]:
+        """The arms' own numbers, where `write_obp` left them."""
+        given = self.table.get("action_ids")
+        found = np.arange(len(self.arms)) if given is None else np.asarray(given)
+        if found.shape != (len(self.arms),) or found.dtype.kind not in "iu" or len(np.unique(found)) < len(found):
+            said = f"expected {len(self.arms)} distinct whole numbers as action_ids, got {brief(found.tolist())}"
+            raise DataError(f"{self.path}: {said}; leave them out where actions have no others")
+        ids: list[int] = found.tolist()
+        return ids
+
     def _matrix(self, value: Any, name: str, length: int) -> Floats:
         found = np.asarray(value, dtype=np.float64)
         if found.ndim != 2 or len(found) != length:
@@ -116,6 +127,10 @@ class _Rows:
                 f"{self.path}: expected {length} rows of {name}, got shape {found.shape}; give one for each"
             )
         return found
+
+    def named(self, action: int) -> int:
+        """The arm of an action; one that is not there keeps its number, and is refused by it."""
+        return self.ids[action] if 0 <= action < len(self.ids) else action
 
     @property
     def start(self) -> RunStart:
@@ -128,7 +143,7 @@ class _Rows:
 def _events(rows: _Rows) -> Iterator[Row]:
     """The start, all arms, then one decision per slate, counted by its first row."""
     yield Row(1, start_event(rows.start))
-    for arm, profile in enumerate(rows.arms.tolist()):
+    for arm, profile in zip(rows.ids, rows.arms.tolist(), strict=True):
         yield Row(1, arm_event(RUN, arm, profile))
     for number, slate in enumerate(rows.slates, 1):
         features = None
@@ -137,7 +152,8 @@ def _events(rows: _Rows) -> Iterator[Row]:
         rewards = [None if np.isnan(one) else one for one in rows.reward[slate].tolist()]
         event = {
             "event": "decision", "run": RUN, "id": str(number), "t": number, "features": features, "k": len(slate),
-            "slate": rows.action[slate].tolist(), "propensities": rows.chances[slate].tolist(),
+            "slate": [rows.named(action) for action in rows.action[slate].tolist()],
+            "propensities": rows.chances[slate].tolist(),
             "design": {"kind": "unknown"}, "rewards": rewards,
             "slate_reward": None if None in rewards else sum(one for one in rewards if one is not None),
         }  # fmt: skip

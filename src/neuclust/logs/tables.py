@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack, cast
 
 from neuclust.errors import ConfigError, DataError, brief, suggestion
+from neuclust.extras import extra
 from neuclust.logs.events import Event, RunStart, start_event
 from neuclust.logs.files import BATCH, Row
 from neuclust.logs.reader import Log, OnBad, Tolerance, checked_log
@@ -49,7 +50,8 @@ def read_table(table: Any, **options: Unpack[TableOptions]) -> "Log | TableLog":
     `propensity` is the chance of the row's arm given the arms in the slots before; slots count from 0 or 1. The reward
     of a slate is its `slate_reward` column, else the sum of its slots'. A bad row costs its decision.
     """
-    import polars as pl
+    with extra("reading tables as logs"):
+        import polars as pl
 
     path, frame = _opened(table)
     frame = frame.with_columns(pl.selectors.float().fill_nan(None))  # pandas has NaN for what is empty

@@ -17,13 +17,10 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, brief
-from neuclust.files import placed
-from neuclust.logs.decisions import LoggedDecision
 from neuclust.logs.events import Event, RunStart, arm_event, start_event
 from neuclust.logs.features import Columns, joined, joined_width, named_values
 from neuclust.logs.files import Row, line_rows
 from neuclust.logs.reader import Log, OnBad, checked_log
-from neuclust.logs.runs import DecisionLog
 
 RUN = "vw"
 
@@ -196,49 +193,3 @@ def _seconds(stamp: Any) -> float | None:
         return datetime.fromisoformat(stamp).timestamp()
     except (TypeError, ValueError):
         raise DataError(f"expected a time such as 2019-11-12T14:22:37.229Z as Timestamp, got {brief(stamp)}") from None
-
-
-# --- writing --------------------------------------------------------------------------------------------------------
-
-
-def write_vw_ccb(log: DecisionLog, path: str | Path, *, unseen: float | None = None) -> int:
-    """Write the decisions of a log as CCB dsjson, whole or not at all; how many there were.
-
-    Arms carry their features x0000, x0001, … and their id as `_tag`, a query is shared. Decisions without propensities
-    are refused, and so are rewards that were not observed, unless `unseen` is the value to write for them.
-    """
-    written = 0
-    with placed(Path(path)) as file:
-        for decision in log.decisions():
-            file.write(json.dumps(_line(decision, unseen), separators=(",", ":")).encode() + b"\n")
-            written += 1
-    return written
-
-
-def _line(decision: LoggedDecision, unseen: float | None) -> dict[str, Any]:
-    at, round = f"decision {decision.id!r} of run {decision.run!r}", decision.round
-    if decision.propensities is None:
-        raise DataError(f"{at}: expected propensities, which CCB needs, got none; write decisions that have them")
-    rewards = decision.rewards.tolist()
-    if unseen is None and any(map(math.isnan, rewards)):
-        raise DataError(f"{at}: expected rewards of all slots, which CCB needs, got some unseen; give unseen=")
-    values = round.profiles if round.features is None else round.features
-    multi = [
-        {"_tag": str(arm), "Action": _named(row)}
-        for arm, row in zip(round.arm_ids.tolist(), values.tolist(), strict=True)
-    ]
-    shared = {} if round.query is None else {"Shared": _named(round.query.tolist())}
-    outcomes = [
-        {"_label_cost": 0.0 - (unseen if unseen is not None and math.isnan(one) else one), "_id": f"{decision.id}-{j}",
-         "_a": [position], "_p": [chance]}
-        for j, (one, position, chance) in enumerate(
-            zip(rewards, decision.slate.tolist(), decision.propensities.tolist(), strict=True)
-        )
-    ]  # fmt: skip
-    content = {**shared, "_multi": multi, "_slots": [{"_id": each["_id"]} for each in outcomes]}
-    state = {} if decision.version is None else {"VWState": {"m": decision.version}}
-    return {"Version": "1", "EventId": f"{decision.run}/{decision.id}", "c": content, "_outcomes": outcomes, **state}
-
-
-def _named(values: list[float]) -> dict[str, float]:
-    return {f"x{place:04d}": value for place, value in enumerate(values)}

@@ -14,6 +14,7 @@ from neuclust.recommender.encoders.encoder import Encoder
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.encoders.levels import CategoryEncoder, TagsEncoder
 from neuclust.recommender.encoders.side import Side, fit_side, with_past_context
+from neuclust.recommender.tables.columns import WHOLE
 from neuclust.recommender.tables.features import Features, transformers_of
 from neuclust.recommender.tables.tables import Table
 from neuclust.recommender.tables.values import Value
@@ -105,7 +106,7 @@ def check_names(features: Features, items: Table, users: Table) -> None:
     known = {*items.columns, *users.columns, *(features.context or {})}
     for part, table in (("items", items), ("users", users)):
         for name in getattr(features, part) or {}:
-            if name not in table.columns:
+            if name not in table.columns and name != WHOLE:
                 raise ConfigError(f"there is no column {name!r:.100}{_meant(name, table.columns)}", field=part)
     for field in ("columns", "cross", "match"):
         given = getattr(features, field) or ()

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from neuclust.cli.command import add_commands, advice, argument, flag, option
+from neuclust.cli.data.convert import convert
 from neuclust.cli.data.kuairand import kuairand
 from neuclust.cli.data.movielens import movielens, replay
 from neuclust.cli.data.open_bandit import obd
@@ -152,7 +153,7 @@ def _writing(out: Path, file: str, amount: str, other: str, rows: int) -> Iterat
 app = typer.Typer(help="Fetch, prepare, inspect and generate problems.", no_args_is_help=True)
 prepare = typer.Typer(help="Turn published raw files into a problem or a log.", no_args_is_help=True)
 generate = typer.Typer(help="Write raw files of any size, for load tests and checks.", no_args_is_help=True)
-add_commands(app, fetch=fetch, inspect=inspect)
+add_commands(app, fetch=fetch, inspect=inspect, convert=convert)
 add_commands(prepare, movielens=movielens, yelp=yelp, replay=replay, kuairand=kuairand, obd=obd)
 add_commands(generate, movielens=generate_movielens, yelp=generate_yelp, kuairand=generate_kuairand)
 app.add_typer(prepare, name="prepare")

@@ -6,6 +6,7 @@ from typing import Any, cast
 from neuclust.errors import ConfigError, StateError
 from neuclust.recommender.encoders.dates import DateEncoder
 from neuclust.recommender.encoders.encoder import Encoder, saved_entry
+from neuclust.recommender.encoders.frames import FRAME, FrameEncoder
 from neuclust.recommender.encoders.levels import CategoryEncoder, TagsEncoder
 from neuclust.recommender.encoders.scales import BooleanEncoder, NumberEncoder
 from neuclust.recommender.encoders.transformers import TransformerEncoder
@@ -49,6 +50,8 @@ def fit_encoder(name: str, kind: Kind, values: Sequence[Value], reserve: int = 0
 def encoder_from_json(saved: Any, transformer: Any = None) -> Encoder:
     """What `to_json` of an encoder wrote; a transformer is given again, fitted, and checked by its outputs."""
     name, described = saved_entry(saved, "name", str), saved_entry(saved, "kind", dict)
+    if described.get("kind") == "transformer" and saved.get("form") == FRAME:
+        return FrameEncoder.from_json(saved_entry(described, "class", str), saved, transformer)
     if described.get("kind") == "transformer":
         return TransformerEncoder.from_json(name, saved_entry(described, "class", str), saved, transformer)
     kind = kind_from_json(described)

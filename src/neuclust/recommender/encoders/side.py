@@ -12,7 +12,8 @@ from neuclust.errors import DataError, StateError
 from neuclust.recommender.encoders.encoder import Encoder, Matrix, saved_entry
 from neuclust.recommender.encoders.feature_table import FeatureRow
 from neuclust.recommender.encoders.fitting import RESERVE, encoder_from_json, fit_encoder
-from neuclust.recommender.tables.columns import LEVELS, Ignore, Kind, infer, word_of
+from neuclust.recommender.encoders.frames import FrameEncoder
+from neuclust.recommender.tables.columns import LEVELS, WHOLE, Ignore, Kind, Transformer, infer, word_of
 from neuclust.recommender.tables.tables import Table
 from neuclust.recommender.tables.values import NotPlain, Value, plain
 
@@ -52,7 +53,8 @@ class Side:
     @property
     def ignored(self) -> dict[str, str]:
         """Columns that are not learned from, and why."""
-        return {column: reason for column, reason in self.reasons.items() if column not in self.slices}
+        used = {*self.slices, *columns_read(self)}
+        return {column: why for column, why in self.reasons.items() if column not in used}
 
     @property
     def settled(self) -> bool:
@@ -71,9 +73,8 @@ class Side:
         """All rows of a table, (n, width); columns it does not have are missing, others are not read."""
         blocks = [np.zeros((len(table), 0))]
         for encoder in self.encoders:
-            values = table.columns.get(encoder.name)
             with _Of(self.name):
-                blocks.append(encoder.encode([None] * len(table) if values is None else values))
+                blocks.append(encoder.encode(_values(encoder, table)))
         return np.concatenate(blocks, axis=1)
 
     def encode_row(self, row: Mapping[str, Any]) -> tuple[Matrix, frozenset[str]]:
@@ -81,7 +82,7 @@ class Side:
         out = np.zeros(self.width)
         with _Of(self.name):
             for name, place in self.slices.items():
-                self._by_name[name].write(_plain(row.get(name), name), out[place])
+                self._by_name[name].write(_value(self._by_name[name], row), out[place])
         return out, frozenset(row.keys() - self.reasons.keys())
 
     def observe(self, row: Mapping[str, Any]) -> None:
@@ -109,7 +110,9 @@ class Side:
         for column, reason in self.reasons.items():
             table = "context" if column in self.context else self.name
             encoder = self._by_name.get(column)
-            if encoder is None:
+            if encoder is None and column in columns_read(self):
+                rows.append(FeatureRow(table, column, "transformer", 0, "", reason))
+            elif encoder is None:
                 rows.append(FeatureRow(table, column, "ignored", 0, "", reason))
             else:
                 rows.append(FeatureRow(table, column, word_of(encoder.kind), encoder.width, encoder.describe(), reason))
@@ -133,18 +136,30 @@ class Side:
         if not all(isinstance(pair, list) and [type(part) for part in pair] == [str, str] for pair in pairs):
             raise StateError(f"saved features: expected a reason for each column, got {pairs!r:.100}")
         made = cls(name, encoders, dict(pairs), frozenset(map(str, context)))
-        named = {*made.names, *made.context}
+        named = {*made.names, *columns_read(made), *made.context}
         if not named <= made.reasons.keys() or len(made.slices) != len(encoders) or len(made.reasons) != len(pairs):
             raise StateError(f"saved features: expected every column once, got {sorted(named)!r:.100}")
         return made
+
+
+def columns_read(side: Side) -> tuple[str, ...]:
+    """The columns of a table that encoders read: their own, and those a transformer of the whole table reads."""
+    return tuple(name for encoder in side.encoders for name in _reads(encoder))
 
 
 def fit_side(
     table: Table, declared: Mapping[str, Kind], name: str = "items", levels: int = LEVELS, ids: Iterable[str] = ()
 ) -> Side:
     """The side of a table: declared kinds where there are some, inferred ones elsewhere; `ids` name the rows."""
-    encoders, reasons, named = [], {}, set(ids)
+    encoders: list[Encoder] = []
+    reasons: dict[str, str] = {}
+    named, whole = set(ids), declared.get(WHOLE)
+    if isinstance(whole, Transformer):
+        encoders.append(_whole(name, whole, table, {*named, *declared}))
+        reasons = {WHOLE: "declared"} | dict.fromkeys(_reads(encoders[0]), f"read by {WHOLE}")
     for column, values in table.columns.items():
+        if column in reasons:
+            continue
         kind, reason = _kind(values, declared.get(column), column in named, levels)
         encoder = _fitted(name, column, kind, values)
         if encoder is not None:
@@ -180,6 +195,42 @@ def _kind(values: Sequence[Value], declared: Kind | None, ids: bool, levels: int
     if declared is not None:
         return declared, "declared"
     return infer(values, ids, levels)
+
+
+def _whole(side: str, kind: Transformer, table: Table, named: set[str]) -> FrameEncoder:
+    """The encoder of all columns that are not named, or of those a fitted transformer was fitted on."""
+    if WHOLE in table.columns:
+        raise DataError(
+            f"{side}: expected no column named {WHOLE!r} beside a transformer of the whole table; rename it"
+        )
+    seen = [str(name) for name in getattr(kind.transformer, "feature_names_in_", ())] if kind.fitted else []
+    missing = [name for name in seen if name not in table.columns]
+    if missing:
+        raise DataError(
+            f"{side}: expected the column {missing[0]!r:.100}, which the transformer was fitted on, got none"
+        )
+    read = seen or [column for column in table.columns if column not in named]
+    with _Of(side):
+        return FrameEncoder.fit(kind, {column: table.columns[column] for column in read})
+
+
+def _reads(encoder: Encoder) -> tuple[str, ...]:
+    return encoder.columns if isinstance(encoder, FrameEncoder) else (encoder.name,)
+
+
+def _values(encoder: Encoder, table: Table) -> Sequence[Any]:
+    """What an encoder reads of a table, one entry per row; a column that the table does not have is missing."""
+    nothing: list[Value] = [None] * len(table)
+    if isinstance(encoder, FrameEncoder):
+        return list(zip(*(table.columns.get(name, nothing) for name in encoder.columns), strict=True))
+    return table.columns.get(encoder.name, nothing)
+
+
+def _value(encoder: Encoder, row: Mapping[str, Any]) -> Any:
+    """The same of one row."""
+    if isinstance(encoder, FrameEncoder):
+        return tuple(_plain(row.get(name), name) for name in encoder.columns)
+    return _plain(row.get(encoder.name), encoder.name)
 
 
 def _fitted(side: str, column: str, kind: Kind, values: Sequence[Value], reserve: int = 0) -> Encoder | None:

@@ -31,27 +31,33 @@ class TransformerEncoder(Fixed):
         self.probes = tuple(probes)
         self.outputs = self._transformed(self.probes, None)
         self.width, self.levels = self.outputs.shape[1], None
-        self.labels = _labels(self.transformer, name, self.width)
+        self.labels = labels_of(self.transformer, name, self.width)
 
     @classmethod
     def fit(cls, name: str, kind: Transformer, values: Sequence[Value]) -> "TransformerEncoder":
         if not values:
-            raise DataError(f"column {name!r:.100}: expected values to fit {_class(kind)} on, got none; give some rows")
+            raise DataError(
+                f"column {name!r:.100}: expected values to fit {class_of(kind)} on, got none; give some rows"
+            )
         probes = list(dict.fromkeys(value for value in values if value is not None))[:PROBES]
         if not probes:
             got = "got missing ones alone; leave the column out"
-            raise DataError(f"column {name!r:.100}: expected values to fit {_class(kind)} on, {got}")
+            raise DataError(f"column {name!r:.100}: expected values to fit {class_of(kind)} on, {got}")
         problems = []
         for form in _forms(kind.transformer, values):
-            fresh = _copied(kind.transformer)
             try:
+                if kind.fitted:
+                    return cls(name, kind, form, probes)
+                fresh = copied(kind.transformer)
                 fresh.fit(_formed(values, form))
                 return cls(name, Transformer(fresh), form, probes)
-            except NeuclustError:
-                raise
+            except NeuclustError as error:
+                if not kind.fitted:
+                    raise
+                problems.append(one_line(error))
             except Exception as error:  # whatever the transformer of a user raises
-                problems.append(_said(error))
-        raise DataError(f"column {name!r:.100}: {_class(kind)} cannot be fitted on it: {problems[0]}")
+                problems.append(one_line(error))
+        raise DataError(f"column {name!r:.100}: {class_of(kind)} cannot be fitted on it: {problems[0]}")
 
     def encode(self, values: Sequence[Value]) -> Matrix:
         return self._with_missing(values)
@@ -74,21 +80,12 @@ class TransformerEncoder(Fixed):
 
     def _transformed(self, values: Sequence[Value], width: int | None, row: int | None = None) -> Matrix:
         """(n, width), checked; `width` is None before it is known."""
-        where = f"column {self.name!r:.100}{'' if row is None else f', row {row}'}: {_class(self.kind)}"
+        where = f"column {self.name!r:.100}{'' if row is None else f', row {row}'}: {class_of(self.kind)}"
         try:
             found = self.transformer.transform(_formed(values, self.form))
-            dense = found.toarray() if hasattr(found, "toarray") else found
-            out = np.asarray(dense, dtype=np.float64)
         except Exception as error:  # whatever the transformer of a user raises
-            raise DataError(f"{where} refuses {list(values)!r:.100}: {_said(error)}") from None
-        out = out.reshape(-1, 1) if out.ndim == 1 else out
-        wide = out.shape[-1]
-        if out.shape != (len(values), wide) or not (1 <= wide <= MOST_WIDE if width is None else wide == width):
-            wanted = f"1 to {MOST_WIDE}" if width is None else str(width)
-            raise DataError(f"{where}: expected {len(values)} rows of {wanted} columns, got an output of {out.shape}")
-        if not bool((np.abs(out) <= LARGEST).all()):
-            raise DataError(f"{where} makes NaN, infinity or more than {LARGEST:g} of {list(values)!r:.100}")
-        return out
+            raise DataError(f"{where} refuses {list(values)!r:.100}: {one_line(error)}") from None
+        return numbers_of(found, len(values), width, where)
 
     def describe(self) -> str:
         return " ".join(f"{self.transformer!r:.100}".split())
@@ -116,11 +113,10 @@ class TransformerEncoder(Fixed):
         if form not in FORMS or not probes:
             raise StateError(f"saved features: {where}: expected a form of {FORMS} and probes, got {form!r:.100}")
         try:
-            made = cls(name, Transformer(transformer), form, probes)
-            outputs = np.array(saved_entry(saved, "outputs", list), dtype=np.float64)
-            same = made.width == width and outputs.shape == made.outputs.shape
-            same = same and np.allclose(outputs, made.outputs, rtol=TOLERANCE, atol=TOLERANCE)
-        except (DataError, ValueError, TypeError) as error:
+            fitted = saved_entry(saved, "kind", dict).get("fitted") is True
+            made = cls(name, Transformer(transformer, fitted), form, probes)
+            same = made.width == width and same_outputs(made.outputs, saved)
+        except DataError as error:
             raise StateError(
                 f"{where}: expected the fitted {class_name:.100} it was saved with; {error!s:.300}"
             ) from None
@@ -132,16 +128,42 @@ class TransformerEncoder(Fixed):
         return made
 
 
-def _class(kind: Transformer) -> str:
+def numbers_of(found: Any, rows: int, width: int | None, where: str, most: int = MOST_WIDE) -> Matrix:
+    """What a transformer gave, as (rows, width), checked; `width` is None before it is known."""
+    try:
+        out = np.asarray(found.toarray() if hasattr(found, "toarray") else found, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where} refuses to give numbers: {one_line(error)}") from None
+    out = out.reshape(-1, 1) if out.ndim == 1 else out
+    wide = out.shape[-1]
+    if out.shape != (rows, wide) or not (1 <= wide <= most if width is None else wide == width):
+        wanted = f"1 to {most}" if width is None else str(width)
+        raise DataError(f"{where}: expected {rows} rows of {wanted} columns, got an output of {out.shape}")
+    if not bool((np.abs(out) <= LARGEST).all()):
+        raise DataError(f"{where} makes NaN, infinity or more than {LARGEST:g} of what it is given")
+    return out
+
+
+def same_outputs(outputs: Matrix, saved: Any) -> bool:
+    """Whether a transformer makes of the probes what it made when it was saved."""
+    try:
+        before = np.array(saved_entry(saved, "outputs", list), dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return before.shape == outputs.shape and np.allclose(before, outputs, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def class_of(kind: Transformer) -> str:
+    """The name of its class."""
     return f"{type(kind.transformer).__name__:.100}"
 
 
-def _said(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """The error of a transformer on one line."""
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
-def _copied(transformer: Any) -> Any:
+def copied(transformer: Any) -> Any:
     """A fresh one with the same settings: the user's own stays as it is."""
     from sklearn.base import clone
 
@@ -182,11 +204,14 @@ def value_texts(value: Value) -> list[str]:
     return [text_of(entry) for entry in value] if isinstance(value, tuple) else [text_of(value)]
 
 
-def _labels(transformer: Any, name: str, width: int) -> tuple[str, ...]:
+def labels_of(transformer: Any, name: str, width: int) -> tuple[str, ...]:
+    """Names for people, the transformer's own where it has some."""
     try:
         names = [str(each) for each in transformer.get_feature_names_out()]
     except Exception:  # not every transformer has names
         names = []
     if len(names) != width or len(set(names)) != width:
         return tuple(f"{name}[{column}]" for column in range(width))
+    if not name:  # of a whole table: the names tell the columns themselves
+        return tuple(each[:SHOWN] for each in names)
     return tuple(f"{name}: {each.removeprefix('x0_')[:SHOWN]}" for each in names)

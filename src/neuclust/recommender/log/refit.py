@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from neuclust.errors import ConfigError, LogWarning, StateError
 from neuclust.recommender.choices import Shown
 from neuclust.recommender.encoders.feature_table import FeatureTable
+from neuclust.recommender.encoders.side import columns_read
 from neuclust.recommender.feedback.decisions import Decision, Lesson, reencode
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
@@ -191,8 +192,8 @@ class _Encoded:
     @classmethod
     def of(cls, schema: Schema, stock: Stock, pasts: Sequence[Past]) -> "_Encoded":
         versions = {id(row): row for past in pasts for row in past.rows}
-        items = schema.items.encode(_table(list(versions.values()), schema.items.names))
-        users = schema.user.encode(_table([past.row for past in pasts], schema.user.names))
+        items = schema.items.encode(_table(list(versions.values()), columns_read(schema.items)))
+        users = schema.user.encode(_table([past.row for past in pasts], columns_read(schema.user)))
         places = {past.id: at for at, past in enumerate(pasts)}
         numbered = {key: at for at, key in enumerate(versions)}
         return cls(items, users, numbered, places, stock.catalogue.rows.codes, schema)

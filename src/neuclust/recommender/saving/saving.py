@@ -23,6 +23,7 @@ from neuclust.recommender.saving.packing import packed
 from neuclust.recommender.saving.payloads import payload_arrays
 from neuclust.recommender.saving.saved_settings import settings_to_json
 from neuclust.recommender.tables.columns import Transformer
+from neuclust.recommender.tables.features import PARTS
 
 if TYPE_CHECKING:
     from neuclust.recommender.recommender import Recommender
@@ -106,15 +107,14 @@ def save_folder(directory: str | Path) -> Path:
 def fitted_transformers(self: "Recommender") -> dict[str, Any]:
     """The scikit-learn transformers by column, fitted: what `load` asks for, to be kept beside the save.
 
-    A column that items and users both have is named `items.COLUMN` and `users.COLUMN`.
+    A column that items and users both have is named `items.COLUMN` and `users.COLUMN`; a whole table is the column *.
     """
     if self.schema is None:
-        declared = self.settings.features
-        parts = [declared.columns, declared.items, declared.users, declared.context]
-        found = [(name, kind) for part in parts for name, kind in dict(part or {}).items()]
-        return {name: kind.transformer for name, kind in found if isinstance(kind, Transformer)}
-    sides = {"items": self.schema.items, "users": self.schema.user}
-    named = [(side, each.name, each.kind) for side, of in sides.items() for each in of.encoders]
+        parts = {part: dict(getattr(self.settings.features, part)) for part in PARTS}
+        named = [(part, name, kind) for part, kinds in parts.items() for name, kind in kinds.items()]
+    else:
+        sides = {"items": self.schema.items, "users": self.schema.user}
+        named = [(side, each.name, each.kind) for side, of in sides.items() for each in of.encoders]
     made = [(side, name, kind.transformer) for side, name, kind in named if isinstance(kind, Transformer)]
     names = [name for _, name, _ in made]
     return {name if names.count(name) == 1 else f"{side}.{name}": each for side, name, each in made}

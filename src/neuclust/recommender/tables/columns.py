@@ -10,6 +10,7 @@ from neuclust.configuration import checked
 from neuclust.errors import ConfigError, NeuclustError, StateError, brief, one_of
 from neuclust.recommender.tables.values import LARGEST, Value, text_of
 
+WHOLE = "*"  # in the place of a column's name: all columns of a table that are not named
 LEVELS = 32  # levels of a category or of tags that get a column each
 MOST_LEVELS = 1_000
 MOST_ENTRIES = 4_096  # of a vector
@@ -92,9 +93,13 @@ class Ignore:
 
 @dataclass(frozen=True)
 class Transformer:
-    """A scikit-learn transformer that makes columns of numbers of one column."""
+    """A scikit-learn transformer that makes columns of numbers of one column, or of a whole table.
+
+    A copy of it is fitted on the column; `fitted`: it is used as it is.
+    """
 
     transformer: Any
+    fitted: bool = False
 
     def __post_init__(self) -> None:
         if not is_transformer(self.transformer):
@@ -163,7 +168,8 @@ def word_of(kind: Kind) -> str:
 def kind_to_json(kind: Kind) -> dict[str, Any]:
     """A kind as JSON; of a transformer only the name of its class."""
     if isinstance(kind, Transformer):
-        return {"kind": "transformer", "class": type(kind.transformer).__name__}
+        named = {"kind": "transformer", "class": type(kind.transformer).__name__}
+        return named | ({"fitted": True} if kind.fitted else {})
     entries = {entry.name: getattr(kind, entry.name) for entry in fields(kind)}
     return {"kind": word_of(kind)} | {name: list(e) if isinstance(e, tuple) else e for name, e in entries.items()}
 

@@ -9,8 +9,10 @@ from neuclust.recommender.encoders.encoder import saved_entry
 from neuclust.recommender.tables.columns import (
     LEVELS,
     MOST_LEVELS,
+    WHOLE,
     Kind,
     Transformer,
+    is_transformer,
     kind_from_json,
     kind_of,
     kind_to_json,
@@ -21,7 +23,7 @@ WIDTH, LEAST_WIDE, MOST_WIDE = 128, 2, 100_000
 TABLES = ("items", "users", "context")
 PARTS = ("columns", *TABLES)
 
-Declared = Mapping[str, Any] | None  # name -> a kind, a word for one, or a scikit-learn transformer
+Declared = Mapping[str, Any] | Any  # name -> a kind, a word for one, or a transformer; a transformer of a table; None
 Names = Sequence[Sequence[str]] | None
 
 
@@ -31,9 +33,11 @@ class Features:
 
     A kind is `Number(low=0, high=100)` and the like, a word ("number", "boolean", "category", "date", "tags",
     "vector", "ignore") or a scikit-learn transformer; what is not named is inferred. `columns` holds for every table
-    that has the name, `items`, `users` and `context` for one. `cross`: outer products of two or more columns, named
-    "price", or "items.price", "users.age", "context.hour" where two tables have the name. `match`: pairs of a user
-    column and an item column, multiplied level by level (the paper's ⊙). None: the default; an empty list: none.
+    that has the name, `items`, `users` and `context` for one; a transformer in the place of `items` or `users`, or
+    under the name "*" in them, reads all columns of the table that are not named. `cross`: outer products of two or
+    more columns, named "price", or "items.price", "users.age", "context.hour" where two tables have the name.
+    `match`: pairs of a user column and an item column, multiplied level by level (the paper's ⊙). None: the default;
+    an empty list: none.
     """
 
     columns: Declared = None
@@ -104,13 +108,19 @@ def _listed(crosses: Names) -> list[list[str]] | None:
 def _kinds(declared: Any, part: str, levels: int) -> dict[str, Kind]:
     if declared is None:
         return {}
+    if isinstance(declared, Transformer) or is_transformer(declared):
+        declared = {WHOLE: declared}
     if not isinstance(declared, Mapping):
         wanted = "expected a dictionary of column names and kinds"
         raise ConfigError(f"{wanted}, got {brief(declared)}; write {{'price': 'number'}}", field=part)
     for name in declared:
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_ID:
             raise ConfigError(f"expected names of columns, got {brief(name)}", field=part)
-    return {name: kind_of(kind, name, levels) for name, kind in declared.items()}
+    kinds = {name: kind_of(kind, name, levels) for name, kind in declared.items()}
+    if WHOLE in kinds and (part not in ("items", "users") or not isinstance(kinds[WHOLE], Transformer)):
+        wanted = f"expected a transformer for all columns ({WHOLE}) of items or of users"
+        raise ConfigError(f"{wanted}, got {brief(declared[WHOLE])} for {part}; name columns", field=part)
+    return kinds
 
 
 def _tuples(crosses: Any, field: str) -> tuple[tuple[str, ...], ...] | None:
@@ -132,7 +142,7 @@ def _saved_kinds(saved: Mapping[str, Any], transformers: Mapping[str, Any]) -> d
         if saved_entry(described, "kind", str) != "transformer":
             kinds[name] = kind_from_json(described)
         elif name in transformers:
-            kinds[name] = Transformer(transformers[name])
+            kinds[name] = Transformer(transformers[name], described.get("fitted") is True)
         else:
             wanted = f"expected the {saved_entry(described, 'class', str):.100} of column {name!r:.100}"
             raise StateError(

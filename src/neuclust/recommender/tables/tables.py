@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, close_names
+from neuclust.extras import extra
 from neuclust.recommender.tables.csv_tables import read_csv
 from neuclust.recommender.tables.values import Id, Value, check_name, plain_column, plain_id, shown
 
@@ -160,12 +161,8 @@ def _from_file(path: Path, name: str) -> tuple[Columns, int]:
 
 
 def _from_parquet(path: Path, name: str) -> tuple[Columns, int]:
-    try:
+    with extra(f"{name}: reading Parquet"):
         import polars as pl
-    except ImportError:
-        raise DataError(
-            f"{name}: Parquet files are read by polars, which is not installed; pip install polars"
-        ) from None
     try:
         frame = pl.read_parquet(path, glob=False)
     except Exception as error:  # Polars has many ways to say that a file is none

@@ -1,0 +1,1 @@
+"""MLflow as a place to watch sweeps and learners (docs/doors/mlflow.md); imported with the library itself."""
