@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 # one more than the two cores the tests are made for: those of the command line wait for processes
 WORKERS ?= 3
 
+# compiled modules are kept, whatever the environment says: each of many processes would compile them anew
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: run test lint bench soak serve-demo serve-cluster venv clean
 
 run: $(STAMP)

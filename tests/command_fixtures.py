@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from command_line import NEUCLUST, TERMINAL_VARIABLES, Answer, Command, clean_environment
+from command_line import TERMINAL_VARIABLES, Answer, Command, completed
 from datasets import dataset_of
-from patience import HANG_SECONDS
 
 from neuclust.cli import main
 from neuclust.randomness import stream
@@ -29,16 +27,10 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def command() -> Command:
-    """A real process of the installed command."""
+    """A real process of the installed command, whose imports are done where nothing that they read is changed."""
 
     def give(*arguments: str | Path, env: dict[str, str] | None = None) -> Answer:
-        done = subprocess.run(
-            [str(NEUCLUST), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env=clean_environment(**(env or {})),
-            timeout=HANG_SECONDS,
-        )
+        done = completed(*arguments, env=env, clean=True)
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return give

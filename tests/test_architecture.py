@@ -13,7 +13,7 @@ from tools import measures
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "neuclust"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-SHARED_TESTS = {"contracts", "docs", "tools", "benchmarks", "outside_package"}  # not of one room
+SHARED_TESTS = {"contracts", "docs", "tools", "benchmarks", "packaging", "outside_package"}  # not of one room
 SCREEN = 60  # lines
 
 

@@ -63,10 +63,21 @@ def checked(**ranges: Range) -> Callable[[type[Config]], type[Config]]:
             if further is not None:
                 further(self)
 
-        kind.__post_init__ = check
+        kind.__post_init__, kind.RANGES = check, ranges
         return kind
 
     return decorated
+
+
+def range_of(kind: type, name: str) -> str:
+    """The range of numbers that an entry may have, in words; empty where it has none."""
+    ranges: Mapping[str, Range] = getattr(kind, "RANGES", {})
+    return _spoken(*ranges[name]) if name in ranges else ""
+
+
+def kind_of(kind: type, name: str) -> str:
+    """What an entry may be, in words: `a whole number or none`, `one of id, random`."""
+    return " or ".join(_called(option) for option in _kinds(cast("Hashable", kind))[name])
 
 
 def _spoken(low: float, high: float) -> str:
@@ -111,6 +122,8 @@ def _is_finite(value: Real) -> bool:
 
 
 def _called(option: Any) -> str:
+    if get_origin(option) is Literal:
+        return f"one of {', '.join(map(str, get_args(option)))}"
     names = {int: "a whole number", float: "a finite number", bool: "true or false", str: "a word", type(None): "none"}
     return names.get(option, "whole numbers" if get_origin(option) is tuple else "a group of settings")
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from command_line import NEUCLUST, Answer, Command, clean_environment
+from command_line import NEUCLUST, Answer, Command, clean_environment, completed
 from patience import HANG_SECONDS
 
 from neuclust.experiment.records import read_runs
@@ -27,7 +27,7 @@ def runs(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     order = ["run", "--data", problem, "--rounds", 20, "--seeds", 6, "--json", out / "runs.json", "-q"]
     names = ["--policy", "linucb", "--policy", "uniform", "--policy", "oracle"]
     out.mkdir()
-    subprocess.run([str(NEUCLUST), *map(str, [*order, *names])], check=True, env=clean_environment())
+    completed(*order, *names, clean=True).check_returncode()
     return out
 
 

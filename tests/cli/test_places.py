@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import NEUCLUST, Command, clean_environment
+from command_line import NEUCLUST, Command, clean_environment, completed
 
 SHORT = ("run", "--policy", "uniform", "--rounds", "3", "-q")
 LONG_NAME = "x" * 300
@@ -17,8 +17,7 @@ LONG_NAME = "x" * 300
 @pytest.fixture(scope="module")
 def played(problem: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("played")
-    order = [str(NEUCLUST), *SHORT, "--data", str(problem), "--json", str(folder / "runs.json")]
-    subprocess.run(order, check=True, env=clean_environment(), timeout=120)
+    completed(*SHORT, "--data", problem, "--json", folder / "runs.json", clean=True).check_returncode()
     return folder / "runs.json"
 
 

@@ -85,10 +85,11 @@ def test_only_names_that_are_close_are_suggested(call: Command, options: list[st
 
 
 def test_the_settings_of_a_policy_are_listed_as_set_takes_them(call: Command) -> None:
-    listed = dict(line.split(maxsplit=1) for line in call("policies", "linucb").out.splitlines()[3:] if line.strip())
-    assert {key.strip(): value.strip() for key, value in listed.items()}["alpha"] == "1.0"
+    lines = [line.split() for line in call("policies", "linucb").out.splitlines()[3:] if line.strip()]
+    listed = {key: value for key, value, *_ in lines}
+    assert listed["alpha"] == "1.0"
     for key, value in listed.items():
-        policy_config("linucb", overrides={key: value.strip()})
+        policy_config("linucb", overrides={key: value})
     assert "did you mean linucb?" in call("policies", "linucp").err
 
 

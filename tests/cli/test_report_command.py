@@ -5,12 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import NEUCLUST, Command, clean_environment
-from patience import HANG_SECONDS
+from command_line import Command, completed
 
 from neuclust.experiment.records import read_runs
 from neuclust.experiment.store import open_store, write_run
@@ -22,8 +20,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, problem: Path) -> Path:
     folder = tmp_path_factory.mktemp("played")
     policies = ("--policy", "neuclust", "--policy", "linucb", "--policy", "uniform", "--set", "linucb.alpha=0.5")
     options = ("--rounds", "20", "--seeds", "2", "--clusters", "4", "--out", str(folder), "--quiet")
-    asked = [str(NEUCLUST), "run", "--data", str(problem), *policies, *options]
-    subprocess.run(asked, check=True, capture_output=True, env=clean_environment(), timeout=HANG_SECONDS)
+    completed("run", "--data", problem, *policies, *options, clean=True).check_returncode()
     return folder
 
 

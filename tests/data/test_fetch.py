@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import subprocess
-import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -15,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from command_line import completed
 
 from neuclust.data.fetch import cache_folder, fetch
 from neuclust.data.sources import SOURCES, Source, find_source
@@ -255,9 +254,7 @@ def test_names_addresses_and_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 def command(*words: str, cache: Path) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "neuclust", "data", "fetch", *words]
-    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
-    return subprocess.run(line, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL)
+    return completed("data", "fetch", *words, env={"XDG_CACHE_HOME": str(cache)})
 
 
 def test_command_shows_the_licence_and_wants_consent(publisher: Publisher, tmp_path: Path) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from command_line import completed
 
 from neuclust.data import generate
 from neuclust.data.generate import generate_movielens, generate_yelp
@@ -107,17 +106,15 @@ def test_failure_leaves_no_file(tmp_path: Path) -> None:
 
 def test_command_refuses_a_file_as_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("here first")
-    line = [sys.executable, "-m", "neuclust", "data", "generate", "movielens", "--ratings", "10"]
-    done = subprocess.run([*line, "--out", str(tmp_path / "file" / "sub")], capture_output=True, text=True, check=False)
+    done = completed("data", "generate", "movielens", "--ratings", 10, "--out", tmp_path / "file" / "sub")
     assert done.returncode == 2
     assert "--out: expected a folder that can be written" in done.stderr
     assert "file is no folder" in done.stderr
 
 
 def test_commands_write_the_files(tmp_path: Path) -> None:
-    line = [sys.executable, "-m", "neuclust", "data", "generate"]
     for words in (["movielens", "--ratings", "500"], ["yelp", "--reviews", "200"]):
-        done = subprocess.run([*line, *words, "--out", str(tmp_path)], capture_output=True, text=True, check=False)
+        done = completed("data", "generate", *words, "--out", tmp_path)
         assert done.returncode == 0, done.stderr
         assert "wrote" in done.stdout
     assert len((tmp_path / "ratings.csv").read_text().splitlines()) == 501

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import os
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import completed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -66,8 +66,7 @@ def same(one: ProfileDataset, other: ProfileDataset) -> bool:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "neuclust", "data", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    return completed("data", *arguments, env={"COLUMNS": "200"})
 
 
 def by_pandas(after: int, min_ratings: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -6,13 +6,13 @@ import gzip
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import completed
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -211,8 +211,7 @@ def test_options_that_cannot_work_are_refused(wrong: dict[str, Any], complaint: 
 
 
 def command(*words: object) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "neuclust", *map(str, words)]
-    return subprocess.run(line, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
+    return completed(*words, env={"COLUMNS": "200"})
 
 
 def test_command_prepares_and_run_plays_it_back(tmp_path: Path) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import subprocess
-import sys
 import tarfile
 import zipfile
 from dataclasses import replace
@@ -18,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_line import completed
 
 from neuclust.data import yelp_files
 from neuclust.data.dataset import ProfileDataset, load_dataset
@@ -283,18 +281,16 @@ def test_options_that_cannot_work_are_refused() -> None:
 
 def test_command_writes_equal_bytes_and_leaves_nothing_on_bad_data(tmp_path: Path) -> None:
     business, reviews = write(tmp_path, lines(BUSINESSES), lines(REVIEWS))
-    words = [sys.executable, "-m", "neuclust", "data", "prepare", "yelp", "--business", str(business.path)]
+    words = ["data", "prepare", "yelp", "--business", str(business.path)]
     words += ["--review", str(reviews.path), "--min-term-weight", "0", "--max-users", "2"]
     for name in ("one.npz", "two.npz"):
-        done = subprocess.run([*words, "--out", str(tmp_path / name)], capture_output=True, text=True, check=False)
+        done = completed(*words, "--out", tmp_path / name)
         assert done.returncode == 0, done.stderr
     assert "3 arms (restaurants), 2 rounds (users), 6 features" in done.stdout
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "two.npz").read_bytes()
     assert load_dataset(tmp_path / "one.npz").counts is None
     reviews.path.write_text(lines(REVIEWS) + "{}\n")
-    done = subprocess.run(
-        [*words, "--out", str(tmp_path / "bad.npz")], capture_output=True, text=True, check=False, env={**os.environ}
-    )
+    done = completed(*words, "--out", tmp_path / "bad.npz")
     assert done.returncode == 65
     assert "review.json:7: expected a user_id, got nothing" in done.stderr
     assert not list(tmp_path.glob("*bad.npz*"))

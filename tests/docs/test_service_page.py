@@ -28,7 +28,7 @@ WRITTEN = "http://127.0.0.1:8000"
 @pytest.fixture
 def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningService]:
     monkeypatch.chdir(tmp_path)
-    with running(tmp_path) as found:
+    with running(tmp_path, real=True) as found:
         yield found
 
 

@@ -86,8 +86,9 @@ def test_every_option_is_named(options: Any) -> None:
     assert [name for name in sorted(options.__optional_keys__) if f"`{name}`" not in section] == []
 
 
-def test_the_page_shows_all_that_a_recommender_does() -> None:
-    code = "".join(block.code for block in blocks())
+def test_the_page_and_its_guides_show_all_that_a_recommender_does() -> None:
+    guides = (PAGE.parent / "guides").glob("*.md")  # executed by the site's tests
+    code = "".join([block.code for block in blocks()] + [guide.read_text(encoding="utf-8") for guide in guides])
     public = [name for name in vars(Recommender) if not name.startswith("_") and callable(getattr(Recommender, name))]
     assert len(public) > 10
     assert [name for name in public if f".{name}(" not in code] == []

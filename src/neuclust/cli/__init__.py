@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from neuclust.cli.interrupt import STOPPED
 from neuclust.errors import DataError, NeuclustError, NotWritten, not_written, plain_warnings
+from neuclust.extras import extra
 
 STDOUT = Path("the standard output")
 
@@ -20,9 +21,9 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without ± shows ?, and loses no table
     try:
-        from neuclust.cli.app import app
-
-        with plain_warnings(lambda sentence: _say(f"warning: {sentence}")):
+        with extra("the command line"):
+            from neuclust.cli.app import app
+        with plain_warnings(lambda sentence: _say(f"warning: {sentence}")), extra("this command"):
             app(prog_name="neuclust")
     except NeuclustError as error:
         _say(f"neuclust: {error}")

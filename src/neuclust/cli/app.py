@@ -10,6 +10,7 @@ from neuclust.cli.commands.backup import backup, restore
 from neuclust.cli.commands.describe import clusters, envs, policies
 from neuclust.cli.commands.evaluate import evaluate
 from neuclust.cli.commands.keys import app as keys_app
+from neuclust.cli.commands.multiverse import multiverse
 from neuclust.cli.commands.replay import replay
 from neuclust.cli.commands.reproduce import reproduce
 from neuclust.cli.commands.results import compare, report
@@ -18,6 +19,7 @@ from neuclust.cli.commands.serve import serve
 from neuclust.cli.commands.shop import shop
 from neuclust.cli.commands.suite import suite
 from neuclust.cli.commands.sweep import sweep
+from neuclust.cli.commands.theory import theory
 from neuclust.cli.commands.tune import tune
 from neuclust.cli.data.commands import app as data_app
 
@@ -32,7 +34,7 @@ app = typer.Typer(
 add_commands(app, shop=shop, evaluate=evaluate)
 add_commands(app, serve=serve, replay=replay, backup=backup, restore=restore)
 add_commands(app, run=run, report=report, sweep=sweep, suite=suite, compare=compare, tune=tune, reproduce=reproduce)
-add_commands(app, clusters=clusters, policies=policies)
+add_commands(app, multiverse=multiverse, theory=theory, clusters=clusters, policies=policies)
 app.command()(envs)
 app.add_typer(data_app, name="data")
 app.add_typer(keys_app, name="keys")

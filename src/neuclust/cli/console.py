@@ -1,14 +1,16 @@
 """Consoles and final tables: plain text wherever the stream is no terminal."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from neuclust.analysis.summary import summaries
-from neuclust.experiment.records import RunRecord
-from neuclust.report.results import rich_table, text_table
+if TYPE_CHECKING:
+    from neuclust.experiment.records import RunRecord
 
 PIPE_WIDTH = 200  # no table is cut where there is no window
 
@@ -24,6 +26,9 @@ def make_console(*, stderr: bool = False) -> Console:
 
 def print_tables(records: Sequence[RunRecord]) -> None:
     """The final table of each problem, with its notes."""
+    from neuclust.analysis.summary import summaries
+    from neuclust.report.results import rich_table, text_table
+
     console = make_console()
     if not console.is_terminal:
         sys.stdout.write(text_table(records))

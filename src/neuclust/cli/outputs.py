@@ -1,5 +1,7 @@
 """Places given on the command line: checked before a run, written whole after every finished run, drawn at the end."""
 
+from __future__ import annotations
+
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,10 +12,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from neuclust.errors import ConfigError, not_written
-from neuclust.experiment.records import RunRecord
 from neuclust.files import write_text
 
 if TYPE_CHECKING:
+    from neuclust.experiment.records import RunRecord
     from neuclust.logs import LogWriter
 
 RUNS, PREVIOUS = "runs.json", "runs.previous.json"
@@ -62,7 +64,7 @@ class Outputs:
             require_writable("--out", self.out, make=True)
 
     @contextmanager
-    def logging(self, runs: Iterable[str]) -> "Iterator[LogWriter | None]":
+    def logging(self, runs: Iterable[str]) -> Iterator[LogWriter | None]:
         """A writer of the log for runs of these names, refused where it holds one of them; whole at the end."""
         if self.log is None:
             yield None

@@ -2,7 +2,7 @@
 
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import typer
@@ -15,7 +15,7 @@ from neuclust.cli.outputs import Outputs
 from neuclust.cli.views import ONE_MORE_ROUND, watched
 from neuclust.core import Policy
 from neuclust.errors import NeuclustError, writing
-from neuclust.experiment.engines.engine import Engine, InlineEngine, make_engine
+from neuclust.experiment.engines.engine import Engine, InlineEngine, Outcome, make_engine
 from neuclust.experiment.problem import rewards_sentence
 from neuclust.experiment.records import RunRecord, runs_document
 from neuclust.experiment.sinks import FAILURES, RunsFiles
@@ -76,11 +76,18 @@ def _stopped_sentence(records: list[RunRecord], outputs: Outputs) -> str:
 
 
 def sweep_tasks(
-    folder: Path, tasks: Sequence[Task], engine: Engine, retry_failed: bool, quiet: bool, tables: bool = True
+    folder: Path,
+    tasks: Sequence[Task],
+    engine: Engine,
+    retry_failed: bool,
+    quiet: bool,
+    tables: bool = True,
+    also: Callable[[Outcome], None] | None = None,
 ) -> int:
-    """Play what is missing and return the exit code; without `tables` the caller shows its own."""
+    """Play what is missing, of which `also` is told, and return the exit code; without `tables` the caller shows its
+    own."""
     with watched(quiet) as view:
-        after = sweep(folder, tasks, engine, view, retry_failed=retry_failed)
+        after = sweep(folder, tasks, engine, view, retry_failed=retry_failed, also=also)
     if tables and not quiet and after.held:
         records = list(read_store(folder, keys={task.key for task in after.held}).values())
         print_tables(records)

@@ -19,6 +19,7 @@ from neuclust.policies.reference import ClusterOracle, Oracle, Static, Uniform
 from neuclust.policies.tabular import AdaptiveCellUCB, CountUCB, CubeBandit
 from neuclust.presets import baselines
 from neuclust.presets.auto import AUTO
+from neuclust.presets.listing import SUMMARIES
 from neuclust.presets.neuclust import ACROSS, NEUCLUST, NEUCLUST_ONLINE
 
 # What a policy's constructor may take from the problem, under these names: the optional members of an environment it
@@ -74,57 +75,33 @@ class PolicySpec:
         return str(getattr(self.policy, "name", self.name))
 
 
-# fmt: off
+def _shipped(name: str, policy: Callable[..., Policy], presets: Mapping[str, Any], *needs: str) -> PolicySpec:
+    return PolicySpec(name, SUMMARIES[name], policy, presets, needs)
+
+
 SHIPPED = (
-    PolicySpec("auto",
-        "nothing to tune: linear, quadratic and neural learners share all data and count by their foresight",
-        Auto, AUTO),
-    PolicySpec("neuclust",
-        "neural arm model, exact widths, top K of the best cluster", NeUClust, NEUCLUST, _CLUSTERING),
-    PolicySpec("neuclust-online",
-        "NeUClust that tracks profiles from what it sees and re-clusters every round",
-        NeUClust, NEUCLUST_ONLINE, _CLUSTERING),
-    PolicySpec("neuclust-across",
-        "NeUClust whose slate may mix clusters, with limits per category, required and excluded arms, diversity",
-        NeUClustAcross, ACROSS, _CLUSTERING),
-    PolicySpec("cn-ucb", "the same arm model without clusters: global top K", CombinatorialNeuralUCB, baselines.CN_UCB),
-    PolicySpec("linucb", "one shared linear model (C2UCB), top K", SharedLinUCB, baselines.LINUCB),
-    PolicySpec("cn-ts",
-        "the same arm model, global top K of the largest of M posterior samples",
-        CombinatorialNeuralTS, baselines.CN_TS),
-    PolicySpec("neural-ucb",
-        "NeuralUCB: the same arm model with a diagonal covariance, top K",
-        CombinatorialNeuralUCB, baselines.NEURAL_UCB),
-    PolicySpec("neural-ts",
-        "NeuralTS: one sample per arm with a diagonal covariance, top K", CombinatorialNeuralTS, baselines.NEURAL_TS),
-    PolicySpec("neural-linear",
-        "NeuralLinear: Bayesian regression on the last hidden layer, one draw per round, top K",
-        NeuralLinear, baselines.NEURAL_LINEAR),
-    PolicySpec("neural-linucb",
-        "Neural-LinUCB: LinUCB on the last hidden layer as it was at every play, top K",
-        NeuralLinUCB, baselines.NEURAL_LINUCB),
-    PolicySpec("neural-mab",
-        "Neural-MAB: a net for arms and one for slates, greedy by marginal contribution",
-        NeuralMAB, baselines.NEURAL_MAB),
-    PolicySpec("epsilon-greedy",
-        "the same arm model without widths: a random slate with chance c/t, else the top K",
-        EpsilonGreedy, baselines.EPSILON_GREEDY),
-    PolicySpec("linucb-disjoint",
-        "a linear model for every arm (K-LinUCB), top K", ArmwiseLinUCB, baselines.LINUCB_DISJOINT),
-    PolicySpec("linucb-hybrid",
-        "a shared linear model and one for every arm, top K", ArmwiseLinUCB, baselines.LINUCB_HYBRID),
-    PolicySpec("lin-ts", "one shared linear model, top K of one posterior draw per round", LinearTS, baselines.LIN_TS),
-    PolicySpec("cc-mab", "mean rewards of equal cubes of the context space", CubeBandit, baselines.CC_MAB),
-    PolicySpec("acc-ucb",
-        "mean rewards of cells that are refined where arms are played, top K", AdaptiveCellUCB, baselines.ACC_UCB),
-    PolicySpec("cucb", "every arm's own mean reward, no contexts", CountUCB, baselines.CUCB),
-    PolicySpec("popular", "every arm's smoothed mean reward, no contexts, top K", Popular, baselines.POPULAR),
-    PolicySpec("uniform", "a slate at random", Uniform, baselines.REFERENCE),
-    PolicySpec("static",
-        "knows the average means: one slate for all rounds", Static, baselines.REFERENCE, ("averages",)),
-    PolicySpec("cluster-oracle",
-        "knows every mean: the best slate inside one cluster",
-        ClusterOracle, baselines.CLUSTER_ORACLE, ("means", "value", "catalogue")),
-    PolicySpec("oracle", "knows every mean: the regret of 0", Oracle, baselines.REFERENCE, ("means",)),
+    _shipped("auto", Auto, AUTO),
+    _shipped("neuclust", NeUClust, NEUCLUST, *_CLUSTERING),
+    _shipped("neuclust-online", NeUClust, NEUCLUST_ONLINE, *_CLUSTERING),
+    _shipped("neuclust-across", NeUClustAcross, ACROSS, *_CLUSTERING),
+    _shipped("cn-ucb", CombinatorialNeuralUCB, baselines.CN_UCB),
+    _shipped("linucb", SharedLinUCB, baselines.LINUCB),
+    _shipped("cn-ts", CombinatorialNeuralTS, baselines.CN_TS),
+    _shipped("neural-ucb", CombinatorialNeuralUCB, baselines.NEURAL_UCB),
+    _shipped("neural-ts", CombinatorialNeuralTS, baselines.NEURAL_TS),
+    _shipped("neural-linear", NeuralLinear, baselines.NEURAL_LINEAR),
+    _shipped("neural-linucb", NeuralLinUCB, baselines.NEURAL_LINUCB),
+    _shipped("neural-mab", NeuralMAB, baselines.NEURAL_MAB),
+    _shipped("epsilon-greedy", EpsilonGreedy, baselines.EPSILON_GREEDY),
+    _shipped("linucb-disjoint", ArmwiseLinUCB, baselines.LINUCB_DISJOINT),
+    _shipped("linucb-hybrid", ArmwiseLinUCB, baselines.LINUCB_HYBRID),
+    _shipped("lin-ts", LinearTS, baselines.LIN_TS),
+    _shipped("cc-mab", CubeBandit, baselines.CC_MAB),
+    _shipped("acc-ucb", AdaptiveCellUCB, baselines.ACC_UCB),
+    _shipped("cucb", CountUCB, baselines.CUCB),
+    _shipped("popular", Popular, baselines.POPULAR),
+    _shipped("uniform", Uniform, baselines.REFERENCE),
+    _shipped("static", Static, baselines.REFERENCE, "averages"),
+    _shipped("cluster-oracle", ClusterOracle, baselines.CLUSTER_ORACLE, "means", "value", "catalogue"),
+    _shipped("oracle", Oracle, baselines.REFERENCE, "means"),
 )
-# fmt: on

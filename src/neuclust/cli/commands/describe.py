@@ -13,9 +13,12 @@ from neuclust.cli.command import argument, option
 from neuclust.cli.options import deliver, json_option
 from neuclust.cli.outputs import Outputs
 from neuclust.errors import ConfigError, one_of
+from neuclust.presets.listing import LISTED, Listed
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from neuclust.presets.catalogue import PolicySpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +28,25 @@ class PoliciesOptions:
 
 def policies(options: PoliciesOptions) -> None:
     """List the policies and their presets, or the settings of one."""
-    from neuclust.configuration import entries
-    from neuclust.registry import policies as known
-    from neuclust.registry import policy_config, split_name
-
     if options.name is None:
-        rows = [(spec.name, spec.summary, ", ".join(spec.presets)) for spec in known().values()]
+        rows = [(each.name, each.summary, ", ".join(each.presets)) for each in _known()]
         _print_rows(("policy", "what it does", "presets"), rows)
         return
-    policy, preset = split_name(options.name)
-    values = entries(policy_config(policy, preset or "default"))
-    _print_rows(("setting", "value"), [(key, _shown(value)) for key, value in values.items()])
+    from neuclust.reference import settings
+
+    listed = [(each.name, each.default, each.takes, each.meaning) for each in settings(options.name)]
+    _print_rows(("setting", "value", "takes", "meaning"), listed)
 
 
-def _shown(value: object) -> str:
-    """A value as --set takes it."""
-    if isinstance(value, bool) or value is None:
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+def _known() -> Iterable[Listed | PolicySpec]:
+    """Every policy; torch, which takes seconds, is loaded only where installed packages bring policies of theirs."""
+    from importlib.metadata import entry_points
+
+    if not entry_points(group="neuclust.policies"):
+        return LISTED
+    from neuclust.registry import policies
+
+    return policies().values()
 
 
 def envs() -> None:

@@ -25,6 +25,7 @@ class SweepOptions:
     address: str | None = option(None, "A Ray cluster; default: a local one for this sweep.", "ADDRESS")
     dry_run: bool = flag("Check, list what would run, and leave.")
     retry_failed: bool = retry_flag()
+    mlflow: str | None = option(None, "An MLflow store that gets every record, such as sqlite:///mlflow.db.", "URI")
     quiet: bool = quiet_flag()
 
 
@@ -50,7 +51,13 @@ def sweep(options: SweepOptions) -> None:
     if not options.quiet:
         for problem, source in zip(spec.problems, spec.rewards, strict=True):
             typer.echo(f"{problem.name}: {rewards_sentence(source, problem.name)}", err=True)
-    raise typer.Exit(sweep_tasks(folder, tasks, engine, options.retry_failed, options.quiet))
+    if options.mlflow is None:
+        raise typer.Exit(sweep_tasks(folder, tasks, engine, options.retry_failed, options.quiet))
+    from neuclust.cli.mlflow_session import sent_to_mlflow
+
+    with sent_to_mlflow(options.mlflow, spec.name, folder, tasks) as sink:
+        code = sweep_tasks(folder, tasks, engine, options.retry_failed, options.quiet, also=sink)
+    raise typer.Exit(code)
 
 
 def _list(folder: Path, tasks: tuple[Task, ...], retry_failed: bool) -> None:
