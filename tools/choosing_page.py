@@ -3,10 +3,10 @@
     python -m tools.choosing_page                                   # the page again from the numbers kept
     python -m tools.choosing_page --take RUNS.jsonl [RUNS.jsonl …]  # keep runs of benchmarks.contest first
 
-Taking replaces the record, or with `--onto` its rows of the same problem, horizon and policy; rows of that problem and
-horizon whose seeds are of another range go as well, and what else is of another range the page marks. Only runs with
-seeds of `--seeds` are taken, and a range with a seed that was used for development is refused. The template holds the
-words; {{...}} are filled in. A test keeps page, picture, template and numbers equal.
+Taking replaces the record, or with `--onto` its runs of the same problem, horizon, policy and seed; rows of that
+problem and horizon whose seeds are of another range go as well, and what else is of another range the page marks. Only
+runs with seeds of `--seeds` are taken, and a range with a seed that was used for development is refused. The template
+holds the words; {{...}} are filled in. A test keeps page, picture, template and numbers equal.
 """
 
 from __future__ import annotations

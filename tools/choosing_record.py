@@ -83,7 +83,7 @@ def condense(rows: Iterable[Row], seeds: range) -> dict[str, Any]:
 
 
 def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """A record of the rows of both and the seeds of `after`, whose rows go first by problem, horizon and policy.
+    """A record of the runs of both and the seeds of `after`, whose runs go first by problem, horizon, policy and seed.
 
     Where `after` has played a problem and horizon, rows of `before` with seeds outside its range are dropped: all
     policies of one table row have their seeds from one range.
@@ -91,10 +91,25 @@ def merged(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any
     reported = seed_range(after["seeds"])
     played = {(row["problem"], row["horizon"]) for row in after["rows"]}
     kept = [row for row in before["rows"] if within(row, reported) or (row["problem"], row["horizon"]) not in played]
-    rows = {(row["problem"], row["horizon"], row["policy"]): row for row in [*kept, *after["rows"]]}
+    rows: dict[tuple[str, int, str], Row] = {}
+    for row in [*kept, *after["rows"]]:
+        key = row["problem"], row["horizon"], row["policy"]
+        rows[key] = _joined(rows[key], row) if key in rows else row
     order = {name: place for place, name in enumerate(OWN_HORIZON)}
     keys = sorted(rows, key=lambda key: (order[key[0]], *key[1:]))
     return {"seeds": after["seeds"], "rows": [rows[key] for key in keys]}
+
+
+def _joined(before: Row, after: Row) -> Row:
+    """One row with the seeds of both; a seed that both have, and the seconds, are those of `after` if it has some."""
+    told = [name for name in ("regret", "earlier") if name in after]
+    runs = {
+        seed: [row[name][place] for name in told] for row in (before, after) for place, seed in enumerate(row["seeds"])
+    }
+    seeds = sorted(runs)
+    values = {name: [runs[seed][place] for seed in seeds] for place, name in enumerate(told)}
+    seconds = before["seconds"] if after["seconds"] is None else after["seconds"]
+    return {**after, "seeds": seeds, **values, "seconds": seconds}
 
 
 def within(row: Row, seeds: range) -> bool:

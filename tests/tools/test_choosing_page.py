@@ -421,6 +421,23 @@ def test_later_runs_replace_rows_of_their_problem_horizon_and_policy_alone(tmp_p
     assert changed
 
 
+def test_later_seeds_of_the_same_range_join_those_kept_before(tmp_path: Path) -> None:
+    """A seed that is played again counts as it was played last."""
+    before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
+    first = played("drift-none", "auto", rate(0.2), rounds=500, seeds=range(2000, 2004))
+    later = played("drift-none", "auto", rate(0.1), rounds=500, seeds=range(2003, 2006))
+    for file, rows in ((before, first), (after, later)):
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    main(["--take", str(before), "--docs", str(tmp_path)])
+    (old,) = kept_record(tmp_path)["rows"]
+    main(["--take", str(after), "--onto", "--docs", str(tmp_path)])
+    (new,) = kept_record(tmp_path)["rows"]
+    assert new["seeds"] == [2000, 2001, 2002, 2003, 2004, 2005]
+    assert new["regret"][:3] == old["regret"][:3]
+    assert new["regret"][3:] == [50.0] * 3
+    assert new["earlier"] == [*old["earlier"][:3], *[40.0] * 3]
+
+
 def test_later_runs_of_other_seeds_never_stand_beside_older_ones(tmp_path: Path) -> None:
     """They replace all of their problem and horizon; what is still of older seeds is marked."""
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
