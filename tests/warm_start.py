@@ -108,7 +108,7 @@ def ended(order: Order, descriptors: Sequence[int], place: str) -> int:
     except BaseException:
         traceback.print_exc()
         code = 1
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
+    vars(threading)["_shutdown"]()  # waits for threads that are no daemons
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
@@ -164,7 +164,7 @@ def _start_learners_warm(place: str) -> None:
             finally:
                 os.close(given)
 
-    process.subprocess = Warm  # type: ignore[assignment,attr-defined]
+    vars(process)["subprocess"] = Warm
 
 
 def main(place: str) -> None:

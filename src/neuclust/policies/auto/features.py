@@ -174,12 +174,21 @@ class ContextReader:
         latest, version = self._latest, -1 if z.is_inference() else z._version
         if latest is not None and latest[0]() is z and latest[1] == version >= 0 and latest[2].blocks is blocks:
             return latest[2:]
-        features, group = blocks.read(z), torch.arange(len(z))
-        if not features.compiled:  # elsewhere equal contexts are scored once, so that ties stay ties
-            first, group = group_rows(z)
-            features = blocks.read(z[first])
+        features, group = self._once(blocks, z)
         self._latest = weakref.ref(z), version, features, group
         return features, group
+
+    @staticmethod
+    def _once(blocks: "FeatureBlocks", z: Tensor) -> tuple[Features, Tensor]:
+        """Compiled loops score all contexts; elsewhere equal ones are scored once, so that ties stay ties."""
+        if not blocks.masked:
+            features = blocks.read(z)
+            if features.compiled:
+                return features, torch.arange(len(z))
+        first, group = group_rows(z)
+        if len(first) == len(z):
+            return blocks.read(z), torch.arange(len(z))
+        return blocks.read(z[first]), group
 
 
 @dataclass(frozen=True, slots=True)
