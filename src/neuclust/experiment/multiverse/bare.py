@@ -60,7 +60,9 @@ def say(text: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--grid", type=Path, default=FULL, help="the file that declares the readings; default: %(default)s")
+    parser.add_argument(
+        "--grid", type=Path, default=FULL, help="the file that declares the readings; default: %(default)s"
+    )
     parser.add_argument("--data", type=Path, help="a prepared .npz file; without one a built-in problem is played")
     parser.add_argument("--env", help="the built-in problem that is played without a file")
     parser.add_argument("--out", type=Path, required=True, help="lines of JSON, one per run; appended to")
