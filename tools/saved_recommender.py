@@ -32,11 +32,11 @@ def place_of(policy: str) -> str:
 
 
 def opened(shop: SimulatedShop, policy: str) -> Recommender:
-    """A recommender of the first items and users of the shop; titles, a category with a level per item, are left out."""
+    """A recommender of the first items and users of the shop; titles, one per item, are left out."""
+    features = Features(items={"title": "ignore"}, context={"device": Category(DEVICES)}, cross=[("segment", "price")])
     return Recommender(
         shop.items[:ITEMS], item_id="sku", users=shop.users[:USERS], user_id="user", slate_size=SLATE_SIZE,
-        policy=policy, seed=SEED, remember=20,
-        features=Features(items={"title": "ignore"}, context={"device": Category(DEVICES)}, cross=[("segment", "price")]),
+        policy=policy, seed=SEED, remember=20, features=features,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Recommenders that released versions saved (tools/saved_recommender.py) load, choose as recorded and go on learning."""
+"""Recommenders that released versions saved (tools/saved_recommender.py) load, choose as recorded and learn on."""
 
 from __future__ import annotations
 

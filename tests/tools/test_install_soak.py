@@ -1,4 +1,4 @@
-"""Clean virtual environments with the built wheel: each extra alone does what it is for, and every Python that is found.
+"""Clean virtual environments with the built wheel: each extra alone, and every Python that is found.
 
 They take a gigabyte and minutes each, one at a time; `python -m benchmarks.install_size` measures them.
 """
