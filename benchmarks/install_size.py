@@ -3,9 +3,10 @@
     python -m benchmarks.install_size [--extras core lab serve] [--json docs/records/install.json]
 
 The built wheel goes into a new virtual environment with the versions of constraints.txt, is tried (the small thing that
-the extra is for; what is missing is named), and the environment is deleted before the next is made. Seconds are those
-of `pip install` with what it has downloaded before, compiling included, and depend on the machine and on what else it
-does; packages and megabytes do not.
+the extra is for; what is missing is named), and the environment is deleted before the next is made. An extra finds the
+packages of the core in place: its packages and megabytes are of all, its seconds are of what it brings more. Seconds
+are those of `pip install` with what it has downloaded before, compiling included, and depend on the machine and on what
+else it does; packages and megabytes do not.
 """
 
 from __future__ import annotations
@@ -16,25 +17,34 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tools.distributions import build
-from tools.installed.environment import clean
+from tools.installed.environment import Clean, clean
 from tools.installed.trials import OF
 from tools.installed.trying import try_out
 
 
-def measured(extra: str, wheel: Path, scratch: Path) -> tuple[dict[str, Any], list[str]]:
+def measured(environment: Clean, extra: str, scratch: Path) -> tuple[dict[str, Any], list[str]]:
     """The figures of one extra alone (`core`: none), and what was wrong with the installation."""
     here = scratch / f"trial-{extra}"
     here.mkdir()
-    with clean(scratch / f"venv-{extra}", wheel, "" if extra == "core" else extra) as environment:
-        wrong = try_out(environment, extra, here)
-        size = environment.size
-    torch = size.packages["torch"]
+    size = environment.size
     figures = {"packages": len(size.packages), "megabytes": round(size.megabytes), "seconds": round(size.seconds, 1)}
-    return figures | {"torch": torch}, wrong
+    return figures | {"torch": size.packages["torch"]}, try_out(environment, extra, here)
+
+
+def each(extras: Sequence[str], wheel: Path, scratch: Path) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
+    """The core, then every extra on top of it, one at a time."""
+    with clean(scratch / "venv-core", wheel) as core:
+        for extra in extras:
+            if extra == "core":
+                yield extra, *measured(core, extra, scratch)
+            else:
+                with clean(scratch / f"venv-{extra}", wheel, extra, core=core) as environment:
+                    yield extra, *measured(environment, extra, scratch)
 
 
 def main() -> int:
@@ -49,8 +59,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="neuclust-install-") as name:
         wheel = build(Path(name))[1]
         print(f"{'extra':8} packages       MB  seconds  torch")
-        for extra in options.extras:
-            figures, wrong = measured(extra, wheel, Path(name))
+        for extra, figures, wrong in each(options.extras, wheel, Path(name)):
             print(f"{extra:8} {figures['packages']:8} {figures['megabytes']:8,} {figures['seconds']:8} "
                   f" {figures['torch']}", flush=True)  # fmt: skip
             for sentence in wrong:

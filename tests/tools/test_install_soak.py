@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tools.distributions import build
-from tools.installed.environment import clean, pinned
+from tools.installed.environment import Clean, clean, pinned
 from tools.installed.trials import CORE, OF, TRIALS
 from tools.installed.trying import try_out
 
@@ -27,10 +28,24 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(tmp_path_factory.mktemp("wheel"))[1]
 
 
-@pytest.mark.parametrize("extra", list(OF))
-def test_an_extra_alone_does_what_it_is_for_and_names_what_is_missing(extra: str, wheel: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def core(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clean]:
+    with clean(tmp_path_factory.mktemp("core") / "venv", wheel) as environment:
+        yield environment
+
+
+def test_the_core_alone_works_and_names_what_is_missing(core: Clean, tmp_path: Path) -> None:
+    """Fails when the core needs a package that it does not bring, another torch comes, or a sentence is a traceback."""
+    assert try_out(core, "core", tmp_path) == []
+    assert set(core.size.packages).isdisjoint({"typer", "rich", "numba", "polars", "matplotlib", "fastapi", "ray"})
+
+
+@pytest.mark.parametrize("extra", [extra for extra in OF if extra != "core"])
+def test_an_extra_alone_does_what_it_is_for_and_names_what_is_missing(
+    extra: str, wheel: Path, core: Clean, tmp_path: Path
+) -> None:
     """Fails when an extra brings too little for its purpose, another torch, or something missing is a traceback."""
-    with clean(tmp_path / "venv", wheel, "" if extra == "core" else extra) as environment:
+    with clean(tmp_path / "venv", wheel, extra, core=core) as environment:
         (tmp_path / "trial").mkdir()
         assert try_out(environment, extra, tmp_path / "trial") == []
 

@@ -51,20 +51,37 @@ class Clean:
 
 @contextmanager
 def clean(
-    folder: Path, wheel: Path, extra: str = "", interpreter: str = sys.executable, constrained: bool = True
+    folder: Path, wheel: Path, extra: str = "", interpreter: str = sys.executable, core: Clean | None = None
 ) -> Iterator[Clean]:
-    """A new environment with the wheel and at most one extra, which is deleted at the end: it takes a gigabyte."""
+    """A new environment with the wheel and at most one extra, which is deleted at the end: it takes a gigabyte.
+
+    With `core`, an environment without an extra, pip finds its packages in place, as links, and brings what is more:
+    the same files as without it, in less time. The size is that of all; the seconds are of what was more.
+    """
     try:
         _checked([interpreter, "-m", "venv", folder], folder.parent)
-        site = _site(folder)
-        before, began = _megabytes(site), time.perf_counter()
+        before = _megabytes(_site(folder))
+        if core is not None:
+            _link_packages(_site(core.folder), _site(folder))
+        began = time.perf_counter()
         wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-        rule = ["--constraint", CONSTRAINTS] if constrained else []
+        rule: list[str | Path] = ["--constraint", CONSTRAINTS]
         _checked([folder / "bin" / "python", "-m", "pip", "install", "--quiet", *rule, wanted], folder.parent)
         took = time.perf_counter() - began
-        yield Clean(folder, Size(_packages(folder), _megabytes(site) - before, took))
+        yield Clean(folder, Size(_packages(folder), _megabytes(_site(folder)) - before, took))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _link_packages(source: Path, target: Path) -> None:
+    """Everything but neuclust, whose command is to be made anew, and what each environment is made with."""
+    for entry in source.iterdir():
+        if entry.name.startswith(("neuclust", "pip", "setuptools", "_distutils", "distutils", "pkg_resources")):
+            continue
+        if entry.is_dir():
+            shutil.copytree(entry, target / entry.name, copy_function=os.link, dirs_exist_ok=True)
+        else:
+            os.link(entry, target / entry.name)
 
 
 def pinned(name: str) -> str:

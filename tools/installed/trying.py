@@ -7,10 +7,12 @@ import re
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from neuclust.extras import EXTRA_OF
 from tools.installed.environment import Clean, pinned
-from tools.installed.trials import LACKING, NAMES, OF, TRIALS
+from tools.installed.trials import LACKING, NAMES, OF, SMALL, TRIALS
 
 USAGE = 2  # the exit code of every configuration error
+SENTENCE = re.compile(r"neuclust: .+ needs (\w+), which is not installed; pip install 'neuclust\[(\w+)\]'\n")
 EVERY_NAME = """
 import json, neuclust
 from neuclust.extras import MissingExtra
@@ -27,6 +29,7 @@ print(json.dumps(missing))
 def try_out(environment: Clean, extra: str, folder: Path) -> list[str]:
     """What went otherwise than it must, a sentence each; `extra` is `core` for none."""
     wrong = _torch(environment)
+    (folder / "small.toml").write_text(SMALL, encoding="utf-8")
     for name in OF[extra]:
         program, wanted = TRIALS[name]
         file = folder / f"trial_{name}.py"
@@ -45,12 +48,14 @@ def _torch(environment: Clean) -> list[str]:
 
 
 def _lacking(environment: Clean, extra: str, folder: Path) -> list[str]:
+    """A usage error in one sentence, which names a package and the extra that brings it."""
     wrong = []
-    for words, package, brought_by in LACKING.get(extra, ()):
-        done = environment.command(*words, cwd=folder)
-        sentence = rf"neuclust: .+ needs {package}, which is not installed; pip install 'neuclust\[{brought_by}\]'\n"
-        if (done.returncode, done.stdout) != (USAGE, "") or not re.fullmatch(sentence, done.stderr):
-            wrong.append(f"{extra}: neuclust {' '.join(words)}: expected /{sentence}/, got {_told(done)}")
+    for line, wanted in LACKING.get(extra, ()):
+        done = environment.command(*line.split(), cwd=folder)
+        found = SENTENCE.fullmatch(done.stderr)
+        named = found is not None and found[2] == wanted == EXTRA_OF.get(found[1])
+        if (done.returncode, done.stdout) != (USAGE, "") or not named:
+            wrong.append(f"{extra}: neuclust {line}: expected one sentence that names {wanted}, got {_told(done)}")
     return wrong
 
 
