@@ -137,6 +137,12 @@ BENCHMARKS = {
         quick="--arms 300 1000 --learn 20 --repeats 3",
         full="--json docs/records/selection.json",
     ),
+    "startup": Benchmark(
+        "how long `import neuclust` and commands that only show something take, beside a bare interpreter",
+        "startup",
+        quick="--repeats 3",
+        full="--json docs/records/startup.json",
+    ),
     "store-kills": Benchmark(
         "whether a store loses, repeats or reorders events when its writers are killed",
         "store_kills",

@@ -40,10 +40,12 @@ def command() -> Command:
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """The same entry point in this process, which has torch loaded already: many cases cost little."""
 
-    def give(*arguments: str | Path) -> Answer:
+    def give(*arguments: str | Path, env: dict[str, str] | None = None) -> Answer:
         monkeypatch.setattr(sys, "argv", ["neuclust", *map(str, arguments)])
         for name in TERMINAL_VARIABLES:  # a test runner may set some of them for its workers
             monkeypatch.delenv(name, raising=False)
+        for name, value in (env or {}).items():
+            monkeypatch.setenv(name, value)
         with pytest.raises(SystemExit) as left:
             main()
         out, err = capsys.readouterr()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +100,29 @@ def test_a_policy_from_outside_explains_its_settings_in_their_metadata() -> None
         "courage", "a finite number", "0.5", "How much it dares."
     )  # fmt: skip
     assert silent.meaning == ""
+
+
+@pytest.mark.parametrize("policy", [spec.name for spec in LISTED])
+def test_every_policy_is_explained_in_80_columns(policy: str, call: Command) -> None:
+    """Fails when a line is longer than a terminal, or a setting, its value, what it takes or its meaning is missing."""
+    done = call("policies", policy, env={"COLUMNS": "80"})
+    assert (done.code, done.err) == (0, "")
+    blocks = [block.split("\n    ") for block in re.split(r"\n(?! )", done.out.rstrip("\n")) if block]
+    assert [block[0] for block in blocks] == [f"{each.name} = {each.default}" for each in settings(policy)]
+    for block, each in zip(blocks, settings(policy), strict=True):
+        assert " ".join(block[1:]) == f"{each.takes} {each.meaning}"
+        assert max(map(len, block[1:])) <= 76
+
+
+def test_the_lists_as_json(call: Command, tmp_path: Path) -> None:
+    found = json.loads(call("policies", "linucb", "--json", "-").out)
+    assert [tuple(row.values()) for row in found] == [
+        (each.name, each.default, each.takes, each.meaning) for each in settings("linucb")
+    ]
+    assert call("policies", "--json", tmp_path / "all.json").code == 0
+    listed = json.loads((tmp_path / "all.json").read_text(encoding="utf-8"))
+    assert [row["policy"] for row in listed] == [each.name for each in LISTED]
+    assert set(listed[0]) == {"policy", "what it does", "presets"}
 
 
 def test_the_command_prints_the_same(command: Command) -> None:

@@ -1,4 +1,4 @@
-"""Keeps the runs of experiments/multiverse.toml as docs/records/multiverse.json.
+"""Keeps the runs of the committed grid of readings (`neuclust multiverse`) as docs/records/multiverse.json.
 
 python -m tools.multiverse_record multiverse.jsonl [MORE.jsonl ...]
 """
@@ -9,17 +9,18 @@ import argparse
 from pathlib import Path
 
 from neuclust.experiment.multiverse.grid import read_grid
+from neuclust.experiment.multiverse.grids import FULL
 from neuclust.experiment.multiverse.record import record_of, write_record
 from neuclust.experiment.multiverse.rows import read_rows
 
 ROOT = Path(__file__).parents[1]
-GRID, RECORD = ROOT / "experiments" / "multiverse.toml", ROOT / "docs" / "records" / "multiverse.json"
+RECORD = ROOT / "docs" / "records" / "multiverse.json"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("lines", type=Path, nargs="+", help="what the runner of the grid wrote")
-    record = record_of(read_grid(GRID), read_rows(parser.parse_args().lines))
+    record = record_of(read_grid(FULL), read_rows(parser.parse_args().lines))
     write_record(RECORD, record)
     print(f"wrote {RECORD.relative_to(ROOT)}: {len(record['cells'])} cells")
 

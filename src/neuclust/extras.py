@@ -12,7 +12,8 @@ EXTRA_OF = {
     "apsw": "serve", "fastapi": "serve", "httptools": "serve", "httpx": "serve", "prometheus_client": "serve",
     "psycopg": "serve", "psycopg_pool": "serve", "pydantic": "serve", "starlette": "serve", "uvicorn": "serve",
     "uvloop": "serve",
-    "opentelemetry": "telemetry", "ray": "ray", "gymnasium": "gym", "mlflow": "mlflow",
+    "opentelemetry": "telemetry", "ray": "ray", "gymnasium": "gym",
+    "mlflow": "mlflow", "sqlalchemy": "mlflow", "alembic": "mlflow",
     "vowpalwabbit": "bench", "calvera": "bench", "mab2rec": "bench",
 }  # fmt: skip
 NOT_INSTALLED = "which is not installed; pip install 'neuclust["

@@ -107,6 +107,27 @@ def test_a_store_that_breaks_costs_one_sentence_and_no_record(tmp_path: Path) ->
     assert "the same command sends what is missing" in said[0]
 
 
+@pytest.mark.parametrize("name", ["bob's", 'the "best"', "both ' and \""])
+def test_a_sweep_of_any_name_is_found_again(name: str, tmp_path: Path) -> None:
+    """Fails when a quote in a name breaks MLflow's filter, or another sweep's runs pass for this one's."""
+    uri = fresh_store(tmp_path)
+    (task,) = tasks(["uniform"], "clusters", rounds=5)
+    (record,) = play([task])
+    assert isinstance(record, RunRecord)
+    for sweep in (name, "another", name):
+        sink = MlflowSink(Tracking.opened(uri, "neuclust"), sweep, pytest.fail)
+        sink.send(task.key, record)
+        sink.close()
+    assert sorted(run.data.tags["neuclust.sweep"] for run in tagged(uri, "run")) == sorted([name, "another"])
+    assert len(tagged(uri, "sweep")) == 2
+
+
+def test_a_password_is_not_told() -> None:
+    with pytest.raises(ConfigError, match=r"got http://me:\*\*\*@127\.0\.0\.1:9 ") as refused:
+        Tracking.opened("http://me:se:cret@127.0.0.1:9", "neuclust")
+    assert "cret" not in str(refused.value)
+
+
 def test_a_failed_run_is_failed_in_mlflow_and_may_come_again(tmp_path: Path) -> None:
     uri = fresh_store(tmp_path)
     sink = MlflowSink(Tracking.opened(uri, "neuclust"), "failing", pytest.fail)

@@ -13,6 +13,7 @@ from multiverse_files import GRID, grid_file
 
 from neuclust.experiment.multiverse.bare import main
 from neuclust.experiment.multiverse.grid import ROLES, read_grid
+from neuclust.experiment.multiverse.grids import FULL, QUICK
 from neuclust.experiment.multiverse.playing import plan_of
 from neuclust.experiment.multiverse.rows import key_of_task, read_rows
 from neuclust.experiment.problem import Problem
@@ -91,7 +92,7 @@ def test_marks_agree_with_what_the_device_refuses() -> None:
     from neuclust.experiment.engines.device.batches import check_supported
     from neuclust.registry import policy_config
 
-    grid = read_grid(Path("experiments/multiverse.toml"))
+    grid = read_grid(FULL)
     for cell in grid.cells:
         refused = False
         for role in ROLES:
@@ -135,7 +136,7 @@ sys.meta_path.insert(0, Absent())
 from neuclust.experiment.multiverse.bare import main
 raise SystemExit(main(sys.argv[1:]))
 """
-    words = ["--grid", "experiments/multiverse-quick.toml", "--out", "/dev/null", "--list"]
+    words = ["--grid", str(QUICK), "--out", "/dev/null", "--list"]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "8 cells" in done.stderr

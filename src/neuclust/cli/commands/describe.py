@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import typer
@@ -20,22 +22,53 @@ if TYPE_CHECKING:
 
     from neuclust.presets.catalogue import PolicySpec
 
+POLICY_HEADS = ("policy", "what it does", "presets")
+SETTING_HEADS = ("setting", "value", "takes", "meaning")
+
+WIDE = 120  # columns of a terminal from which the settings fit into a table
+
 
 @dataclass(frozen=True, slots=True)
 class PoliciesOptions:
     name: str | None = argument(None, "One policy: every setting, for --set.", "NAME[:PRESET]")
+    json: str | None = json_option("The list")
 
 
 def policies(options: PoliciesOptions) -> None:
     """List the policies and their presets, or the settings of one."""
+    Outputs(json=options.json).check()
+    rows: list[tuple[str, ...]]
     if options.name is None:
+        heads: tuple[str, ...] = POLICY_HEADS
         rows = [(each.name, each.summary, ", ".join(each.presets)) for each in _known()]
-        _print_rows(("policy", "what it does", "presets"), rows)
-        return
-    from neuclust.reference import settings
+        show = partial(_print_rows, heads, rows)
+    else:
+        from neuclust.reference import settings
 
-    listed = [(each.name, each.default, each.takes, each.meaning) for each in settings(options.name)]
-    _print_rows(("setting", "value", "takes", "meaning"), listed)
+        heads = SETTING_HEADS
+        rows = [(each.name, each.default, each.takes, each.meaning) for each in settings(options.name)]
+        show = partial(_print_settings, rows)
+    deliver(options.json, _listed(heads, rows), show)
+
+
+def _listed(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    from json import dumps
+
+    return dumps([dict(zip(heads, row, strict=True)) for row in rows], indent=2, ensure_ascii=False) + "\n"
+
+
+def _print_settings(rows: Sequence[Sequence[str]]) -> None:
+    """A table where it is wide enough, else a few lines for each setting."""
+    from neuclust.cli.console import make_console
+
+    console = make_console()
+    if console.width >= WIDE:
+        _print_rows(SETTING_HEADS, rows)
+        return
+    for name, value, takes, meaning in rows:
+        broken = [wrap(text, console.width - 4, break_on_hyphens=False) for text in (takes, meaning)]
+        words = [f"{name} = {value}", *broken[0], *broken[1]]
+        console.print("\n    ".join(words), markup=False, soft_wrap=True)
 
 
 def _known() -> Iterable[Listed | PolicySpec]:

@@ -11,14 +11,13 @@ from neuclust.cli.command import argument, flag, limit_threads, option
 from neuclust.cli.options import engine_option, json_option, quiet_flag, workers_option
 from neuclust.cli.outputs import STDOUT, require_file, require_writable
 from neuclust.errors import ConfigError
-
-FULL, QUICK = Path("experiments/multiverse.toml"), Path("experiments/multiverse-quick.toml")
+from neuclust.experiment.multiverse.grids import FULL, QUICK
 
 
 @dataclass(frozen=True, slots=True)
 class MultiverseOptions:
-    file: Path | None = argument(None, f"A grid of readings. Default: {FULL}.", "FILE.toml")
-    quick: bool = flag(f"A first look in at most three minutes: {QUICK}.")
+    file: Path | None = argument(None, f"A grid of readings. Default: {FULL.name} of the package.", "FILE.toml")
+    quick: bool = flag(f"A first look in at most three minutes: {QUICK.name} of the package.")
     data: Path | None = option(None, "A prepared problem. Default: the twin of MovieLens.", "FILE.npz")
     env: str | None = option(None, "A built-in problem instead.", "NAME")
     rounds: int | None = option(None, "Other than the file's.", "T", min=1)
@@ -35,7 +34,7 @@ class MultiverseOptions:
 
     @property
     def grid_file(self) -> Path:
-        """The file that is named, or the one that lies in the source tree."""
+        """The file that is named, or one of those that come with the package."""
         if self.file is not None and self.quick:
             raise ConfigError(f"expected a grid or --quick, got both ({self.file}); drop one of them")
         return self.file or (QUICK if self.quick else FULL)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ LONGEST = 500  # characters of a parameter, which every version of MLflow takes
 RUNS = 1000  # of one page of a search
 # seconds and repeats after which a server counts as unreachable; MLflow's own are minutes
 PATIENCE = {"MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
+PASSWORD = re.compile(r"(://[^:/@]*:)[^/@]*@")
 
 Metric = tuple[str, float, int]  # name, value, step
 Entry = TypeVar("Entry")
@@ -43,7 +45,7 @@ class Tracking:
             return cls(client, client.create_experiment(name) if found is None else found.experiment_id)
         except Exception as error:  # of a database, of a server, of MLflow itself
             said = f"expected an MLflow store that can be opened, got {uri:.200} ({_first_line(error)})"
-            raise ConfigError(f"{said}; name sqlite:///FILE or http://HOST", field="mlflow") from error
+            raise ConfigError(f"{shown(said)}; name sqlite:///FILE or http://HOST", field="mlflow") from error
 
     def run(self, name: str, tags: Mapping[str, str], parent: str | None = None) -> str:
         """The id of a new run."""
@@ -52,13 +54,16 @@ class Tracking:
         return made
 
     def runs(self, tags: Mapping[str, str], status: str | None = None) -> Iterator[Any]:
-        """The runs that have these tags, newest first."""
-        asked = [f"tags.`{name}` = '{value}'" for name, value in tags.items()]
+        """The runs that have these tags, newest first.
+
+        A filter of MLflow cannot hold a text with both kinds of quotes: such a tag is looked at here alone.
+        """
+        asked = [f"tags.`{name}` = {quoted}" for name, value in tags.items() if (quoted := _quoted(value))]
         asked += [] if status is None else [f"attributes.status = '{status}'"]
         token: str | None = None
         while True:
             page = self.client.search_runs([self.experiment], " and ".join(asked), max_results=RUNS, page_token=token)
-            yield from page
+            yield from (run for run in page if tags.items() <= run.data.tags.items())
             token = page.token
             if not token:
                 return
@@ -93,6 +98,16 @@ class Tracking:
 
     def end(self, run: str, failed: bool = False) -> None:
         self.client.set_terminated(run, status="FAILED" if failed else "FINISHED")
+
+
+def shown(text: str) -> str:
+    """A text as it may be told: without the passwords of addresses in it."""
+    return PASSWORD.sub(r"\1***@", text)
+
+
+def _quoted(text: str) -> str | None:
+    """A text as a filter has it, or None where it has no form for it."""
+    return next((f"{quote}{text}{quote}" for quote in "'\"" if quote not in text), None)
 
 
 def _parts(entries: Sequence[Entry], most: int) -> Iterator[Sequence[Entry]]:

@@ -1,6 +1,6 @@
 """Plays a grid of readings on a machine that has torch, numpy, scipy, scikit-learn and numba alone.
 
-    python -m neuclust.experiment.multiverse.bare --grid experiments/multiverse.toml --data movielens-25m.npz \
+    python -m neuclust.experiment.multiverse.bare --data movielens-25m.npz \
         --engine device:cuda --minutes 8 --out multiverse.jsonl
 
 One line of JSON per run, flushed as it ends. What `--out` or a file named by `--done` holds is not played again:
@@ -16,6 +16,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+from neuclust.experiment.multiverse.grids import FULL
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1" if "processes" in sys.argv else "8")
@@ -58,7 +60,9 @@ def say(text: str) -> None:
 
 def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--grid", type=Path, required=True, help="the file that declares the readings")
+    parser.add_argument(
+        "--grid", type=Path, default=FULL, help="the file that declares the readings; default: %(default)s"
+    )
     parser.add_argument("--data", type=Path, help="a prepared .npz file; without one a built-in problem is played")
     parser.add_argument("--env", help="the built-in problem that is played without a file")
     parser.add_argument("--out", type=Path, required=True, help="lines of JSON, one per run; appended to")

@@ -1,0 +1,1 @@
+"""Clean virtual environments: the wheel installed with its extras, measured and tried."""
