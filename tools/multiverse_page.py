@@ -64,28 +64,26 @@ def _cell(record: Record, changes: Sequence[str]) -> Outcome:
 
 
 def _count(record: Record, what: str) -> str:
-    """Counts of the page by name."""
-    cells, verdict = outcomes_of(record), verdict_of(record)
-    counts = {
-        "cells": len(cells),
-        "sound": verdict.sound,
-        "untrained": sum(cell.played and not cell.sound for cell in cells),
-        "failed": sum(not cell.played for cell in cells),
-        "readings": len(record["readings"]),
-        "seeds": len(record["seeds"]),
-        "first-seed": record["seeds"][0],
-        "last-seed": record["seeds"][-1],
-        "rounds": record["rounds"],
-        "few": sum(cell.played and cell.gap.count < len(record["seeds"]) for cell in cells),
-        "few-seeds": min(cell.gap.count for cell in cells if cell.played),
-        "device": sum(cell.engine == "device" for cell in cells),
-        "f-helps": verdict.f_helps,
-        "f-hurts": verdict.f_hurts,
-        "whole": verdict.whole_fits,
-        "near": sum(verdict.near_orders.values()),
-        "strongest": STRONGEST,
+    """A number of cells, seeds or readings by name."""
+    seeds = record["seeds"]
+    known: dict[str, Callable[[], int]] = {
+        "cells": lambda: len(record["cells"]),
+        "untrained": lambda: sum(cell.played and not cell.sound for cell in outcomes_of(record)),
+        "failed": lambda: sum(not cell.played for cell in outcomes_of(record)),
+        "readings": lambda: len(record["readings"]),
+        "seeds": lambda: len(seeds),
+        "first-seed": lambda: seeds[0],
+        "last-seed": lambda: seeds[-1],
+        "rounds": lambda: record["rounds"],
+        "few": lambda: sum(cell.played and cell.gap.count < len(seeds) for cell in outcomes_of(record)),
+        "few-seeds": lambda: min(cell.gap.count for cell in outcomes_of(record) if cell.played),
+        "device": lambda: sum(cell.engine == "device" for cell in outcomes_of(record)),
+        "f-helps": lambda: verdict_of(record).f_helps,
+        "f-hurts": lambda: verdict_of(record).f_hurts,
+        "whole": lambda: verdict_of(record).whole_fits,
+        "strongest": lambda: STRONGEST,
     }
-    return f"{counts[what]:,}"
+    return f"{known[what]():,}"
 
 
 def _orders(record: Record, *pairs: str) -> str:
