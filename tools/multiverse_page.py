@@ -45,7 +45,11 @@ from neuclust.report.multiverse.tables import (
 from tools.reproduction_page import DOCS, render
 
 TEMPLATE = Path(__file__).parent / "templates" / "multiverse.md"
-PAGE, RECORD, PICTURE = DOCS / "multiverse.md", DOCS / "records" / "multiverse.json", DOCS / "figures" / "multiverse.svg"
+PAGE, RECORD, PICTURE = (
+    DOCS / "multiverse.md",
+    DOCS / "records" / "multiverse.json",
+    DOCS / "figures" / "multiverse.svg",
+)
 _ROLES = {"neuclust": NEUCLUST, "cn-ucb": CN_UCB, "without-f": WITHOUT_F}
 Record = Mapping[str, Any]
 

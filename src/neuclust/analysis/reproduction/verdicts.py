@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from neuclust.analysis.claims import Answer, JudgedClaim, paired, regret_of
 from neuclust.analysis.estimates import FEW_SEEDS, NOISE, Estimate, estimate, number, with_error
 from neuclust.analysis.groups import Contender
-from neuclust.analysis.published import NAMES, SCRIPTS, SCRIPTS_AT, published
+from neuclust.analysis.published import ELBOWS, NAMES, SCRIPTS, SCRIPTS_AT, published
 from neuclust.analysis.reproduction.readings import reading_orders, reading_title, reading_verdicts
 from neuclust.analysis.reproduction.results import Reproduction, Row, cluster_points, inferred_regret, table_rows
+from neuclust.analysis.reproduction.rewards import reward_verdicts
 from neuclust.experiment.reproduction.phases import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
 
 NEARLY_NOTHING = 0.01  # of the regret of random slates
@@ -24,8 +25,8 @@ MEANINGS = {  # of settings where the name of their preset does not say it
 def verdicts(found: Reproduction) -> list[JudgedClaim]:
     """All that these records can say; a question they do not touch is left out."""
     makers: tuple[Callable[[Reproduction], Sequence[JudgedClaim]], ...] = (
-        reading_verdicts, _orders, _scripts, _sizes, _own_designs, _floor, _static, _linear, _random, _clusters,
-        _elbow, _times,
+        reading_verdicts, _orders, _scripts, _sizes, _own_designs, reward_verdicts, _floor, _static, _linear, _random,
+        _clusters, _elbow, _times,
     )  # fmt: skip
     return [verdict for make in makers for verdict in make(found)]
 
@@ -222,13 +223,19 @@ def _elbow(found: Reproduction) -> list[JudgedClaim]:
     if len(found.elbow) < 3:
         return []
     corner, squares, (first, whole) = elbow_corner(found.elbow), dict(found.elbow), found.elbow[0]
+    low, high = ELBOWS[found.study.name]
     chosen = squares.get(found.study.clusters)
     at_chosen = "" if chosen is None else f"; with {found.study.clusters} it is {chosen / whole:.0%}"
     text = (
         f"The curve bends most at {corner} clusters (the point furthest below the line between its ends), where "
         f"{squares[corner] / whole:.0%} of the sum of squares with {first} is left{at_chosen}."
     )
-    return _finding("The elbow", text)
+    if found.source is None:  # the paper's statement is about the data, not about a twin of it
+        return _finding(
+            f"The elbow lies between {low} and {high} clusters", f"On the twin: {text[0].lower()}{text[1:]}"
+        )
+    answer: Answer = "reproduces" if low <= corner <= high else "does not reproduce"
+    return [JudgedClaim(f"The elbow lies between {low} and {high} clusters", answer, text)]
 
 
 def elbow_corner(curve: Sequence[tuple[int, float]]) -> int:

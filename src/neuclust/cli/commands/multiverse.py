@@ -40,7 +40,9 @@ class MultiverseOptions:
             raise ConfigError(f"expected a grid or --quick, got both ({self.file}); drop one of them")
         ours = QUICK if self.quick else FULL
         if self.file is None and not ours.exists():
-            raise ConfigError(f"expected {ours} here, got no such file; name a grid, or call this where the source tree lies")
+            raise ConfigError(
+                f"expected {ours} here, got no such file; name a grid, or call this where the source tree lies"
+            )
         return self.file or ours
 
 
