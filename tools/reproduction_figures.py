@@ -5,8 +5,8 @@
     python -m tools.reproduction_figures --take movielens DIR             # a folder of `neuclust reproduce`
 
 Runs are lines of `neuclust.experiment.reproduction.bare` or the folder of `neuclust reproduce`;
-docs/records/NAME_runs.json keeps their sums and every fourth point of their curves. Figures 6 and 8 are drawn from
-docs/records/movielens.json.
+docs/records/NAME_runs.json keeps their sums and every fourth point of their curves. Figure 8 is drawn from
+docs/records/movielens.json, which keeps the regret by number of clusters.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from neuclust.analysis.estimates import Estimate
+from neuclust.analysis.estimates import Estimate, with_error
+from neuclust.analysis.groups import problems
 from neuclust.analysis.reproduction.results import Reproduction
+from neuclust.analysis.reproduction.verdicts import verdicts
 from neuclust.experiment.records import RunRecord, record_from_json
 from neuclust.experiment.reproduction.lines import read_runs_of
 from neuclust.experiment.reproduction.phases import (
@@ -35,7 +37,7 @@ from neuclust.experiment.reproduction.phases import (
     paper_preset,
 )
 from neuclust.report.drawing import Picture, svg_text
-from neuclust.report.reproduction.figures import cluster_pictures, elbow_pictures, paper_figures
+from neuclust.report.reproduction.figures import cluster_pictures, drawn_runs, paper_figures, seeds_words
 
 DOCS = Path(__file__).parents[1] / "docs"
 RECORDS, FIGURES = DOCS / "records", DOCS / "figures"
@@ -68,15 +70,16 @@ def kept(run: RunRecord, curves: bool) -> dict[str, Any]:
     return row | {"chosen_clusters": []}
 
 
-def record_of(study: Study, runs: Iterable[RunRecord], elbow: Sequence[Sequence[float]]) -> dict[str, Any]:
+def record_of(study: Study, runs: Collection[RunRecord], elbow: Sequence[Sequence[float]]) -> dict[str, Any]:
     """What docs/records keeps of the runs of a study."""
     found: dict[str, list[dict[str, Any]]] = {}
     for run in sorted(runs, key=lambda run: (run.policy, run.preset, run.clusters or 0, run.seed)):
         phase = phase_of(study, run)
         if phase is not None:
             found.setdefault(phase, []).append(kept(run, phase != CLUSTERS))
-        if phase == PAPER and run.policy == "neuclust":  # the paper's number of clusters is a point of that figure too
-            found.setdefault(CLUSTERS, []).append(kept(replace(run, clusters=study.clusters), False))
+    if CLUSTERS in found:  # the paper's number of clusters is played by its protocol already
+        theirs = [run for run in runs if phase_of(study, run) == PAPER and run.policy == "neuclust"]
+        found[CLUSTERS] += [kept(replace(run, clusters=study.clusters), False) for run in theirs]
     first = next(run for runs in found.values() for run in runs)
     head = {"study": study.name, "env": first["env"], "rounds": first["rounds"], "slate_size": first["slate_size"]}
     return head | {"elbow": [list(point) for point in elbow], "runs": found}
@@ -124,7 +127,7 @@ def pictures(records: Mapping[str, Any]) -> list[Picture]:
 
 
 def _movielens(record: Record) -> list[Picture]:
-    """The elbow and the number of clusters from the record of the study, which keeps means and errors."""
+    """The number of clusters from the record of the study, which keeps means and errors."""
     points: dict[str, list[tuple[int, Estimate]]] = {"neuclust": [], "cluster-oracle": []}
     seeds = 0
     for row in record["rows"]:
@@ -134,9 +137,68 @@ def _movielens(record: Record) -> list[Picture]:
             points[row["policy"]].append((int(count[1]), found))
             seeds = row["seeds"]
     ordered = {policy: sorted(each, key=lambda point: point[0]) for policy, each in points.items()}
-    study = STUDIES["movielens"]
-    elbow = [(int(count), float(squares)) for count, squares in record["elbow"]]
-    return [*elbow_pictures(study, elbow), *cluster_pictures(study, ordered, record["rounds"], seeds)]
+    return cluster_pictures(STUDIES["movielens"], ordered, record["rounds"], seeds)
+
+
+# --- words of docs/reproduction.md ----------------------------------------------------------------------------------
+
+
+def figure(_: Record, name: str, *words: str) -> str:
+    """The link to a picture with its alternative text."""
+    return f"![{' '.join(words)}](figures/figure-{name}.svg)"
+
+
+def seeds_of(records: Record, study: str) -> str:
+    """How many seeds of whom the curves of a study have."""
+    found = reproduction_of(records[f"{study}_runs"])
+    return seeds_words(problems(drawn_runs(found))[0])
+
+
+def judged(records: Record, study: str, *start: str) -> str:
+    """The verdicts on the kept runs whose claims hold these words, as rows of a table."""
+    words = " ".join(start)
+    rows = [each for each in verdicts(reproduction_of(records[f"{study}_runs"])) if words in each.claim]
+    if not rows:
+        raise KeyError(words)
+    return table_rows_text([[each.claim, each.answer, each.evidence] for each in rows])
+
+
+def kept_verdict(records: Record, study: str, *start: str) -> str:
+    """A verdict of the study's own record."""
+    words = " ".join(start)
+    rows = [each for each in records[study]["verdicts"] if words in each["claim"]]
+    if not rows:
+        raise KeyError(words)
+    return table_rows_text([[each["claim"], each["answer"], each["evidence"]] for each in rows])
+
+
+def table_rows_text(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def runs_table(records: Record, study: str) -> str:
+    """Everybody whose runs are kept, least expected regret first."""
+    found = reproduction_of(records[f"{study}_runs"])
+    lines = sorted(
+        (one for phase in (PAPER, AUTHORS) for one in found.contenders(phase)),
+        key=lambda one: one.over_seeds("expected_regret").mean,
+    )
+    head = table_rows_text([["policy", "expected regret", "clipped regret", "slates that succeeded", "seeds"]])
+    head += "\n| --- | ---: | ---: | ---: | ---: |"
+    columns = ("expected_regret", "clipped_regret", "successes")
+    rows = [
+        [f"`{one.code}`", *(with_error(one.over_seeds(name)) for name in columns), str(len(one.runs))] for one in lines
+    ]
+    return f"{head}\n{table_rows_text(rows)}"
+
+
+KINDS: Mapping[str, Callable[..., str]] = {
+    "figure": figure,
+    "seeds-of": seeds_of,
+    "judged": judged,
+    "kept-verdict": kept_verdict,
+    "runs-table": runs_table,
+}
 
 
 def kept_records() -> dict[str, Any]:
@@ -152,7 +214,10 @@ def take(name: str, sources: Sequence[Path], elbow: Path | None) -> None:
     found = read_runs_of([source for source in sources if source.is_file()])
     for folder in (source for source in sources if source.is_dir()):
         found |= read_records(folder / "records")
-    points = [] if elbow is None else json.loads(elbow.read_text(encoding="utf-8"))
+    if elbow is None:  # the study's own
+        points = json.loads((RECORDS / f"{name}.json").read_text(encoding="utf-8")).get("elbow", [])
+    else:
+        points = json.loads(elbow.read_text(encoding="utf-8"))
     text = record_text(record_of(STUDIES[name], found.values(), points))
     (RECORDS / f"{name}_runs.json").write_text(text, encoding="utf-8")
 

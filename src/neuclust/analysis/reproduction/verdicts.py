@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from neuclust.analysis.claims import Answer, JudgedClaim, paired, regret_of
 from neuclust.analysis.estimates import FEW_SEEDS, NOISE, Estimate, estimate, number, with_error
@@ -28,7 +29,13 @@ def verdicts(found: Reproduction) -> list[JudgedClaim]:
         reading_verdicts, _orders, _scripts, _sizes, _own_designs, reward_verdicts, _floor, _static, _linear, _random,
         _clusters, _elbow, _times,
     )  # fmt: skip
-    return [verdict for make in makers for verdict in make(found)]
+    judged = [verdict for make in makers for verdict in make(found)]
+    return judged if found.source is not None else [_of_twin(verdict) for verdict in judged]
+
+
+def _of_twin(verdict: JudgedClaim) -> JudgedClaim:
+    """A twin is not the paper's data: what holds there is said to hold there."""
+    return verdict if verdict.answer == "finding" else replace(verdict, claim=f"On the twin: {verdict.claim}")
 
 
 def _finding(claim: str, evidence: str) -> list[JudgedClaim]:
@@ -77,7 +84,7 @@ def size_verdict(measured: Estimate, runs: int, printed: float, error: float) ->
 
 def _sizes(found: Reproduction) -> list[JudgedClaim]:
     """Published clipped regrets, without those of the paper's protocol that a reading answers on more seeds."""
-    rows = table_rows(found) if found.comparable else []
+    rows = table_rows(found) if found.comparable and found.source is not None else []
     known = {(row.policy, row.preset) for row in rows if row.protocol == READINGS}
     judged = [
         row
@@ -137,7 +144,7 @@ def _floor(found: Reproduction) -> list[JudgedClaim]:
         "luck is counted and good luck is not."
     )
     best = published(found.study.name, "neuclust").regret
-    if best is not None and found.comparable:
+    if best is not None and found.comparable and found.source is not None:
         text += f" That is {run.clipped_floor / best:.0%} of the {best:.0f} published for NeUClust."
     return _finding("The floor of the published metric", text)
 

@@ -39,15 +39,19 @@ NUMBERS = {"movielens": Numbers(2, 4, 6, 8), "yelp": Numbers(3, 5, 7, 9)}
 
 def paper_figures(found: Reproduction) -> list[Picture]:
     """Every figure that the records can give, named and numbered as in the paper."""
-    runs = [run for run in found.runs.get(PAPER, ()) if run.policy in DRAWN]
-    runs += [run for run in found.runs.get(AUTHORS, ()) if run.policy in OTHER_SCRIPTS]
     players = {name: _regrets(found, name) for name in ("neuclust", "cluster-oracle")}
     seeds = min((len(one.runs) for _, one in cluster_points(found, "neuclust")), default=0)
     return [
-        *curve_pictures(found.study, runs),
+        *curve_pictures(found.study, drawn_runs(found)),
         *elbow_pictures(found.study, found.elbow),
         *cluster_pictures(found.study, players, found.rounds, seeds),
     ]
+
+
+def drawn_runs(found: Reproduction) -> list[RunRecord]:
+    """The runs whose curves Figures 2 to 5 show."""
+    theirs = [run for run in found.runs.get(AUTHORS, ()) if run.policy in OTHER_SCRIPTS]
+    return [*(run for run in found.runs.get(PAPER, ()) if run.policy in DRAWN), *theirs]
 
 
 def _regrets(found: Reproduction, policy: str) -> Points:
