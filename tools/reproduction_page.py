@@ -3,6 +3,7 @@
     python -m tools.reproduction_page                          # the page again from the numbers kept
     python -m tools.reproduction_page --take movielens DIR     # keep summary.json of `neuclust reproduce`
     python -m tools.reproduction_page --take ablations DIR ... # keep the folders of the ablation sweeps
+    python -m tools.reproduction_page --take clusterings DIR   # that of experiments/ablations/clusterings.toml
     python -m tools.reproduction_page --take yelp DIR          # and that of experiments/yelp-degenerate.toml
 
 The template holds the words; {{...}} are filled in. A test keeps page, template and numbers equal.
@@ -17,7 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuclust.analysis.multiverse.verdict import verdict_of
 from neuclust.report.reproduction.tables import reading_cells
+from tools.reproduction_figures import KINDS as FIGURE_KINDS
 
 if TYPE_CHECKING:
     from neuclust.analysis.groups import Contender, ProblemRuns
@@ -156,7 +159,7 @@ def _verdict_table(records: Mapping[str, Any], study: str) -> str:
 
 def _ablation_table(records: Mapping[str, Any], name: str) -> str:
     """Regret of every setting on every problem, and its paired difference to the preset as it is."""
-    rows: Sequence[Row] = records["ablations"][name]
+    rows: Sequence[Row] = (records["ablations"] | records.get("clusterings", {}))[name]
     problems = list(dict.fromkeys(row["env"] for row in rows))
     titles = list(dict.fromkeys(row["title"] for row in rows))
     found = {(row["title"], row["env"]): (with_error(row["mean"], row["error"]), _difference(row)) for row in rows}
@@ -197,6 +200,8 @@ _KINDS: Mapping[str, Callable[..., str]] = {
     "ablation": _ablation_table,
     "sweep-table": _sweep_table,
     "command": _commands,
+    "multiverse": lambda records: verdict_of(records["multiverse"]).sentence,
+    **FIGURE_KINDS,
 }
 
 
@@ -275,7 +280,7 @@ def main(words: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(words)
     if chosen.take:
         name, *folders = chosen.take
-        if name in ("ablations", "yelp"):
+        if name in ("ablations", "clusterings", "yelp"):
             take_sweeps(name, [Path(folder) for folder in folders])
         else:
             take_study(name, Path(folders[0]))

@@ -20,6 +20,8 @@ ALLOWED = {  # texts that are no option of ours
     "experiment/engines/ray.py": r"ray start --head",
     # The entry for machines without the command line's dependencies: plain argparse, so its options are its own.
     "experiment/multiverse/bare.py": "--(grid|data|env|out|done|engine|minutes|workers|rounds|seeds|cells|marked|list)",
+    "experiment/reproduction/bare.py": "--(data|phase|policy|rounds|runs|seeds|clusters|cluster-seeds|out|done|engine|"
+    "workers|minutes|list)",
 }
 
 

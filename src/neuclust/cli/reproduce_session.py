@@ -19,14 +19,16 @@ from neuclust.cli.provenance import commands_of
 from neuclust.cli.session import conclude
 from neuclust.cli.tune_session import settings_text, trial_lines
 from neuclust.cli.views import View, make_view
+from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant
 from neuclust.experiment.engines.engine import Engine, Failure, Progress, Unwatched, cores
 from neuclust.experiment.engines.processes import ProcessEngine
 from neuclust.experiment.held_out import split_problem
+from neuclust.experiment.reproduction.lines import read_runs_of
 from neuclust.experiment.reproduction.phases import GRIDS, TUNED, Layout, Phase, all_tasks, phases
 from neuclust.experiment.reproduction.tuning import grid_plans, tuned_plans
-from neuclust.experiment.sinks import FAILURES
-from neuclust.experiment.store import MARK, read_store
+from neuclust.experiment.sinks import FAILURES, folder_errors
+from neuclust.experiment.store import MARK, done, open_store, read_store, write_run
 from neuclust.experiment.sweep import Standing, sweep
 from neuclust.experiment.tasks import Task
 from neuclust.experiment.tuning.space import Settings
@@ -73,6 +75,7 @@ def execute(request: Request, engine: Engine) -> int:
     """Play, write the page, search and play again, write it again; the exit code."""
     with patient_interrupt(lambda: None) as stopped:
         found = request.phases()
+        _take_up(request, found)
         after = _play(request, found, engine, stopped)
         elbow, plans = _elbow(request.layout), request.plans()
         written = _write(request, found, elbow, ())
@@ -93,6 +96,25 @@ def _play(request: Request, found: Sequence[Phase], engine: Engine, stopped: Cal
         return sweep(request.records, all_tasks(found), engine, view, retry_failed=request.options.retry_failed)
     finally:
         view.close()
+
+
+def _take_up(request: Request, found: Sequence[Phase]) -> None:
+    """Put runs of this very code that were played elsewhere into the store."""
+    files = request.options.done or []
+    for file in files:
+        if not file.is_file():
+            raise ConfigError(f"expected runs that were played elsewhere, got no file {file}; drop it", field="done")
+    if not files:
+        return
+    wanted, given = {task.key for task in all_tasks(found)}, read_runs_of(files)
+    taken = {key: record for key, record in given.items() if key in wanted}
+    open_store(request.records, make=True)
+    with folder_errors(request.records):
+        for key in sorted(set(taken) - done(request.records)):
+            write_run(request.records, key, taken[key])
+    if not request.options.quiet:
+        others = f", {len(given) - len(taken)} are of other code or of no phase" if len(given) > len(taken) else ""
+        typer.echo(f"{len(taken)} runs taken up{others}", err=True)
 
 
 def _elbow(layout: Layout) -> tuple[tuple[int, float], ...]:

@@ -175,7 +175,7 @@ def canvas(
     room = LINE * math.ceil(len(named) / columns) + (0.08 if named else 0.0)
     whole = height + room
     figure = drawing.new_figure((WIDTH, whole))
-    figure.subplots_adjust(left=left, right=0.97, top=1 - 0.16 / whole, bottom=(room + 0.36) / whole)
+    figure.subplots_adjust(left=left, right=0.955, top=1 - 0.16 / whole, bottom=(room + 0.36) / whole)
     if named:
         # a leading blank keeps names that begin with _ visible
         names = [f"{drawing.NO_BREAK_SPACE}{name}" if name.startswith("_") else name for name, _ in named]

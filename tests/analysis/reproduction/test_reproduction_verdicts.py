@@ -63,9 +63,8 @@ def test_other_lengths_give_no_verdict_on_size_or_time(reproduced: Reproduction)
 
 def test_fewer_than_five_common_seeds_give_no_verdict(reproduced: Reproduction) -> None:
     all_of_them = {**reproduced.runs, READINGS: readings((13, 15, 12), (28, 45, 41), (44, 29, 29))}
-    few = replace(
-        reproduced, runs={name: tuple(run for run in each if run.seed < 4) for name, each in all_of_them.items()}
-    )
+    first = {name: tuple(run for run in each if run.seed < 4) for name, each in all_of_them.items()}
+    few = replace(reproduced, runs=first, elbow=())  # the elbow is the data's, whatever the seeds
     assert {each.answer for each in verdicts(few)} == {"cannot be told", "finding"}
     for claim in ("One fixed slate", "CC-MAB, ", "What F does", "K-LinUCB over", "The order turns", "The start of"):
         assert not answers(few, claim), claim
@@ -99,3 +98,24 @@ def test_no_records_no_verdicts_but_a_table(reproduced: Reproduction) -> None:
     empty = replace(reproduced, runs={}, elbow=())
     assert verdicts(empty) == []
     assert len(table_rows(empty)) == 10
+
+
+def test_reward_is_judged_against_every_policy_of_the_paper(reproduced: Reproduction) -> None:
+    claims = [each.claim for each in verdicts(reproduced) if each.claim.startswith("NeUClust collects")]
+    assert claims == [f"NeUClust collects more reward than {name}" for name in ("CN-UCB", "K-LinUCB", "CC-MAB")]
+    answer, evidence = answers(reproduced, "NeUClust collects more reward than CN-UCB")[0]
+    assert answer == "reproduces"
+    assert "paired difference +15.00 ± 0.00 over 6 common seeds" in evidence
+    behind = replace(reproduced, runs={PAPER: runs({**REGRETS, "neuclust": 40.0})})
+    assert answers(behind, "NeUClust collects more reward than CN-UCB")[0][0] == "does not reproduce"
+    few = replace(reproduced, runs={PAPER: runs(REGRETS, seeds=3)})
+    assert answers(few, "NeUClust collects more reward than CN-UCB")[0][0] == "cannot be told"
+
+
+def test_the_elbow_is_held_to_the_printed_range_where_the_data_is_the_paper_s(reproduced: Reproduction) -> None:
+    assert answers(reproduced, "The elbow lies between 10 and 20")[0][0] == "does not reproduce"
+    inside = replace(reproduced, elbow=((1, 100.0), (5, 60.0), (12, 20.0), (22, 18.0), (40, 15.0)))
+    assert answers(inside, "The elbow lies between 10 and 20")[0][0] == "reproduces"
+    twin = replace(inside, source=None)
+    answer, evidence = answers(twin, "The elbow lies between 10 and 20")[0]
+    assert (answer, evidence.startswith("On the twin: the curve bends most at 12")) == ("finding", True)

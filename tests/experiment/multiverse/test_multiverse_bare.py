@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from bare_machine import bare_run
 from multiverse_files import GRID, grid_file
 
 from neuclust.experiment.multiverse.bare import main
@@ -126,17 +125,13 @@ def test_bad_grids_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 def test_a_bare_machine_has_what_it_imports() -> None:
     """Fails where the entry imports more than torch, numpy, scipy, scikit-learn and numba."""
-    code = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"typer", "rich", "polars", "safetensors", "matplotlib", "optuna", "ray", "pydantic"}:
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Absent())
-from neuclust.experiment.multiverse.bare import main
-raise SystemExit(main(sys.argv[1:]))
-"""
-    words = ["--grid", str(QUICK), "--out", "/dev/null", "--list"]
-    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+    words = ("--grid", str(QUICK), "--out", "/dev/null", "--list")
+    done = bare_run("neuclust.experiment.multiverse.bare", *words)
     assert done.returncode == 0, done.stderr
     assert "8 cells" in done.stderr
+
+
+def test_a_module_that_needs_more_does_not_run_there() -> None:
+    done = bare_run("neuclust.cli.app")
+    assert done.returncode == 1
+    assert "a bare machine has no" in done.stderr

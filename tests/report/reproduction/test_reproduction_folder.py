@@ -35,7 +35,7 @@ def test_folder_and_page(reproduced: Reproduction, tmp_path: Path) -> None:
     written = write_reproduction(hostile, tmp_path)
     assert written[-1] == tmp_path / "index.html"
     names = {file.name for file in (tmp_path / "figures").iterdir()}
-    for stem in ("figures-2-and-3-clipped-regret", "figures-2-and-3-expected-regret", "figures-2-and-3-reward",
+    for stem in ("figure-2-clipped-regret", "figure-2-expected-regret", "figure-4-reward",
                  "figure-6-elbow", "figure-8-clusters"):  # fmt: skip
         assert {f"{stem}.svg", f"{stem}.png"} <= names
     page = (tmp_path / "index.html").read_text()
@@ -74,8 +74,9 @@ def test_the_twin_and_the_quick_look_are_named_first(reproduced: Reproduction, t
     assert quick.label == "quick: T = 100, 2 seeds"
     for text in ("quick: T = 100, 2 seeds", "synthetic twin", "NeUClust online is left out", "clustering.n_init = 1"):
         assert text in opening
-    assert "Figures 4 and 5" in page
-    assert "Figures 2 and 3:" not in page
+    assert "Figure 3: clipped regret" in page
+    assert "Figure 5: reward" in page
+    assert "Figure 2:" not in page
 
 
 def test_tuned_settings_are_told_with_their_budget(reproduced: Reproduction, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -44,30 +45,34 @@ class Estimate:
 
 def estimate(values: Sequence[float] | Floats, tests: int = 1) -> Estimate:
     """Mean of (n,) values; with several tests the interval is Bonferroni's, 1 − 0.05/tests."""
-    from scipy.stats import t
-
     array = np.asarray(values, dtype=np.float64)
     mean, count = float(array.mean()), len(array)
     if count < 2:
         return Estimate(mean, math.nan, -math.inf, math.inf, count)
     error = float(array.std(ddof=1)) / math.sqrt(count)
-    reach = float(t.ppf(1.0 - (1.0 - CONFIDENCE) / (2 * tests), count - 1)) * error
+    reach = _quantile(tests, count) * error
     return Estimate(mean, error, mean - reach, mean + reach, count)
+
+
+@lru_cache
+def _quantile(tests: int, count: int) -> float:
+    """Of Student's t, two-sided; a page asks for the same few thousands of times."""
+    from scipy.stats import t
+
+    return float(t.ppf(1.0 - (1.0 - CONFIDENCE) / (2 * tests), count - 1))
 
 
 def covers_printed(values: Sequence[float] | Floats, printed: float) -> bool:
     """Whether a printed mean of ten runs is one that ten further runs would give: |x̄ − printed| ≤ t·s·√(1/n + 1/10)."""
-    from scipy.stats import t
-
     array = np.asarray(values, dtype=np.float64)
     count = len(array)
     if count < 2:
         return False
     spread = float(array.std(ddof=1)) * math.sqrt(1.0 / count + 1.0 / PUBLISHED_RUNS)
-    return abs(float(array.mean()) - printed) <= float(t.ppf((1.0 + CONFIDENCE) / 2.0, count - 1)) * spread
+    return abs(float(array.mean()) - printed) <= _quantile(1, count) * spread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Outcome:
     """A cell: its options, per role and measure the regret of every seed, and the share of trainings that failed."""
 
@@ -90,7 +95,7 @@ class Outcome:
         """Played, and its networks trained in almost all rounds: the two algorithms are compared, not an accident."""
         return self.played and self.failed_share <= FEW_FAILURES
 
-    @property
+    @cached_property
     def gap(self) -> Estimate:
         """NeUClust − CN-UCB, expected regret: below 0 the paper's order holds."""
         return estimate(list(self.gaps().values()))

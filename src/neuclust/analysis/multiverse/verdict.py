@@ -71,3 +71,17 @@ def fits(cell: Outcome) -> bool:
 
 def _orders(cells: Sequence[Outcome]) -> dict[str, int]:
     return {order: sum(cell.order == order for cell in cells) for order in (AHEAD, LEVEL, BEHIND, FAILED)}
+
+
+def orders_by(
+    record: Mapping[str, Any], cells: Sequence[Outcome], names: Sequence[str]
+) -> dict[tuple[str, ...], dict[str, int]]:
+    """Counts of cells by order for every combination of answers to these readings that there is, as declared."""
+    readings = [reading["name"] for reading in record["readings"]]
+    places = [readings.index(name) for name in names]
+    ranks = [list(record["readings"][place]["options"]) for place in places]
+    found: dict[tuple[str, ...], list[Outcome]] = {}
+    for cell in cells:
+        found.setdefault(tuple(cell.options[place] for place in places), []).append(cell)
+    order = sorted(found, key=lambda answers: [rank.index(one) for rank, one in zip(ranks, answers, strict=True)])
+    return {answers: _orders(found[answers]) for answers in order}

@@ -2,13 +2,15 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from neuclust.analysis.claims import Answer, JudgedClaim, paired, regret_of
 from neuclust.analysis.estimates import FEW_SEEDS, NOISE, Estimate, estimate, number, with_error
 from neuclust.analysis.groups import Contender
-from neuclust.analysis.published import NAMES, SCRIPTS, SCRIPTS_AT, published
+from neuclust.analysis.published import ELBOWS, NAMES, SCRIPTS, SCRIPTS_AT, published
 from neuclust.analysis.reproduction.readings import reading_orders, reading_title, reading_verdicts
 from neuclust.analysis.reproduction.results import Reproduction, Row, cluster_points, inferred_regret, table_rows
+from neuclust.analysis.reproduction.rewards import reward_verdicts
 from neuclust.experiment.reproduction.phases import AUTHORS, GRIDS, OURS, PAPER, PHASE_TITLES, READINGS, TUNED
 
 NEARLY_NOTHING = 0.01  # of the regret of random slates
@@ -24,10 +26,16 @@ MEANINGS = {  # of settings where the name of their preset does not say it
 def verdicts(found: Reproduction) -> list[JudgedClaim]:
     """All that these records can say; a question they do not touch is left out."""
     makers: tuple[Callable[[Reproduction], Sequence[JudgedClaim]], ...] = (
-        reading_verdicts, _orders, _scripts, _sizes, _own_designs, _floor, _static, _linear, _random, _clusters,
-        _elbow, _times,
+        reading_verdicts, _orders, _scripts, _sizes, _own_designs, reward_verdicts, _floor, _static, _linear, _random,
+        _clusters, _elbow, _times,
     )  # fmt: skip
-    return [verdict for make in makers for verdict in make(found)]
+    judged = [verdict for make in makers for verdict in make(found)]
+    return judged if found.source is not None else [_of_twin(verdict) for verdict in judged]
+
+
+def _of_twin(verdict: JudgedClaim) -> JudgedClaim:
+    """A twin is not the paper's data: what holds there is said to hold there."""
+    return verdict if verdict.answer == "finding" else replace(verdict, claim=f"On the twin: {verdict.claim}")
 
 
 def _finding(claim: str, evidence: str) -> list[JudgedClaim]:
@@ -76,7 +84,7 @@ def size_verdict(measured: Estimate, runs: int, printed: float, error: float) ->
 
 def _sizes(found: Reproduction) -> list[JudgedClaim]:
     """Published clipped regrets, without those of the paper's protocol that a reading answers on more seeds."""
-    rows = table_rows(found) if found.comparable else []
+    rows = table_rows(found) if found.comparable and found.source is not None else []
     known = {(row.policy, row.preset) for row in rows if row.protocol == READINGS}
     judged = [
         row
@@ -136,7 +144,7 @@ def _floor(found: Reproduction) -> list[JudgedClaim]:
         "luck is counted and good luck is not."
     )
     best = published(found.study.name, "neuclust").regret
-    if best is not None and found.comparable:
+    if best is not None and found.comparable and found.source is not None:
         text += f" That is {run.clipped_floor / best:.0%} of the {best:.0f} published for NeUClust."
     return _finding("The floor of the published metric", text)
 
@@ -222,13 +230,19 @@ def _elbow(found: Reproduction) -> list[JudgedClaim]:
     if len(found.elbow) < 3:
         return []
     corner, squares, (first, whole) = elbow_corner(found.elbow), dict(found.elbow), found.elbow[0]
+    low, high = ELBOWS[found.study.name]
     chosen = squares.get(found.study.clusters)
     at_chosen = "" if chosen is None else f"; with {found.study.clusters} it is {chosen / whole:.0%}"
     text = (
         f"The curve bends most at {corner} clusters (the point furthest below the line between its ends), where "
         f"{squares[corner] / whole:.0%} of the sum of squares with {first} is left{at_chosen}."
     )
-    return _finding("The elbow", text)
+    if found.source is None:  # the paper's statement is about the data, not about a twin of it
+        return _finding(
+            f"The elbow lies between {low} and {high} clusters", f"On the twin: {text[0].lower()}{text[1:]}"
+        )
+    answer: Answer = "reproduces" if low <= corner <= high else "does not reproduce"
+    return [JudgedClaim(f"The elbow lies between {low} and {high} clusters", answer, text)]
 
 
 def elbow_corner(curve: Sequence[tuple[int, float]]) -> int:

@@ -12,7 +12,7 @@ from neuclust.experiment.multiverse.grid import ROLES, Cell, Grid
 from neuclust.experiment.multiverse.rows import RunKey, key_of_task, row_of, who_of
 from neuclust.experiment.problem import Problem
 from neuclust.experiment.spec import SweepSpec
-from neuclust.experiment.tasks import Task, tasks_of
+from neuclust.experiment.tasks import Task, opened_problem, tasks_of
 
 Say = Callable[[str], None]
 FAILED = "failed: "  # how a line about a failed run begins
@@ -34,10 +34,12 @@ class Plan:
 
 
 def plan_of(grid: Grid, problem: Problem, cells: Sequence[Cell]) -> Plan:
-    """Every run of these cells once, the runs of the first cell first."""
+    """Every run of these cells once, the runs of the first cell first; a problem that cannot be opened is refused."""
     problem = replace(problem, rounds=grid.rounds, slate_size=grid.slate_size)
     spec = SweepSpec(grid.name, (problem,), (grid.rounds,), tuple(grid.contestants(cells)), grid.seeds)
-    return Plan(grid, tuple(cells), tasks_of(spec))
+    tasks = tasks_of(spec)
+    opened_problem(tasks[0])  # too few rounds in the file, say: here, and not run by run
+    return Plan(grid, tuple(cells), tasks)
 
 
 def cells_for(grid: Grid, engine: str, marked: str | None = None) -> tuple[Cell, ...]:

@@ -136,9 +136,9 @@ def _figures(found: Reproduction, figures: Sequence[Picture]) -> str:
     other = "Yelp" if found.study.name == "movielens" else "MovieLens"
     return (
         '<section id="figures"><h2>Figures</h2>'
-        "<p>Figures 2 to 5 of the paper are regret and reward on both data sets, 6 and 7 the elbow, 8 and 9 the number "
-        f"of clusters; those of {other} are on its own page. Which of 2 and 3 (4 and 5) shows regret is not in our "
-        f'notes, so they share a heading.</p><div class="pictures">{drawn}</div></section>'
+        "<p>Figures 2 and 3 of the paper are regret on MovieLens and Yelp, 4 and 5 reward, 6 and 7 the elbow, 8 and 9 "
+        f"the number of clusters; those of {other} are on its own page.</p>"
+        f'<div class="pictures">{drawn}</div></section>'
     )
 
 
