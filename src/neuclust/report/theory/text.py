@@ -41,7 +41,9 @@ def dimensions(numbers: ProblemNumbers, run: RunNumbers | None) -> Table:
     rows += [(f"H = {names[name]}", _n(value), "", "", "exact") for name, value in numbers.by_convention.items()]
     if run is not None and run.running_dimension:
         last, value = run.running_dimension[-1]
-        rows.append(("of the arms played", _n(value), "", "", f"the running one, log det Z_t/log(1 + tK/λ) at t = {last:,}"))
+        rows.append(
+            ("of the arms played", _n(value), "", "", f"the running one, log det Z_t/log(1 + tK/λ) at t = {last:,}")
+        )
     return "Effective dimension", ("method", "d̃", "low", "high", "error"), rows
 
 
