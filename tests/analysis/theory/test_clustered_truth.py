@@ -15,7 +15,7 @@ from neuclust.environments.synthetic import FixedMeans, clustered, true_clusters
 from neuclust.models.encoder import Encoder, EncoderConfig
 from neuclust.randomness import stream
 
-SIZES = (900, 12, 6)  # arms, dimensions, clusters
+SIZES = (600, 12, 6)  # arms, dimensions, clusters
 
 
 SPEC = ProblemSpec(slate_size=5, horizon=40, seed=0, arms_per_round=300)
@@ -28,7 +28,7 @@ def whole() -> SlateEnvironment:
 def destroyed() -> SlateEnvironment:
     """The same labels and mean rewards, on arms drawn without any clusters."""
     arms, means = true_clusters(SIZES, 0)
-    rows = stream(0, "destroyed").standard_normal((900, 12))
+    rows = stream(0, "destroyed").standard_normal((600, 12))
     profiles = torch.from_numpy(rows / np.linalg.norm(rows, axis=1, keepdims=True))
     labels = arms.labels
     assert labels is not None
