@@ -1,8 +1,9 @@
 """`neuclust theory` on the command line: the problem is opened, progress shown, the analysis written and printed."""
 
 import json
+import shlex
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from neuclust.analysis.theory.contexts import Sampling
 from neuclust.analysis.theory.document import document
@@ -11,7 +12,7 @@ from neuclust.analysis.theory.problem import ProblemNumbers, Shape, problem_numb
 from neuclust.analysis.theory.recorded import Recorded, choose
 from neuclust.cli.commands.theory import TheoryOptions
 from neuclust.cli.console import make_console
-from neuclust.cli.outputs import STDOUT, Outputs, say_bad
+from neuclust.cli.outputs import STDOUT, Outputs, require_writable, say_bad
 from neuclust.cli.watching import Watch, watching
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant, parse_contestants
@@ -25,7 +26,9 @@ POLICY = "neuclust"
 def look(options: TheoryOptions) -> None:
     """Analyse, write, print."""
     outputs = Outputs(out=options.out, json=options.json)
-    outputs.check()
+    Outputs(json=options.json).check()
+    if options.out is not None:
+        require_writable("--out", options.out)  # the folder is made when there is something to put there
     with watching(options.quiet) as watch:
         recorded = None if options.run is None else chosen(options)
         contestant = _contestant(options) if recorded is None else recorded.contestant
@@ -77,16 +80,18 @@ def analyse(
 def deliver(numbers: ProblemNumbers, run: RunNumbers | None, outputs: Outputs, options: TheoryOptions) -> None:
     """Files, then the answers on stdout, or the document alone."""
     made = json.dumps(document(numbers, run), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    for file in outputs.files(DOCUMENT):
-        write_text(file, made)
     if outputs.out is not None:
         from neuclust.report.drawing import save_figures
         from neuclust.report.theory.page import page
         from neuclust.report.theory.pictures import pictures
 
         drawn = pictures(numbers, run)
+        written = page(numbers, run, drawn, _command(options))
+        require_writable("--out", outputs.out, make=True)
         save_figures({each.name: each.figure for each in drawn}, outputs.out)
-        write_text(outputs.out / PAGE, page(numbers, run, drawn, _command(options)))
+        write_text(outputs.out / PAGE, written)
+    for file in outputs.files(DOCUMENT):
+        write_text(file, made)
     if outputs.json == STDOUT:
         sys.stdout.write(made)
         return
@@ -101,9 +106,9 @@ def deliver(numbers: ProblemNumbers, run: RunNumbers | None, outputs: Outputs, o
 def _command(options: TheoryOptions) -> str:
     """The command that makes this page again."""
     words = ["neuclust", "theory"]
-    for name, flag in (("data", "--data"), ("run", "--run"), ("env", "--env"), ("rounds", "--rounds"),
-                       ("policy", "--policy"), ("play", "--play"), ("out", "--out")):  # fmt: skip
-        if getattr(options, name) is not None:
-            words += [flag, str(getattr(options, name))]
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name not in ("settings", "quiet", "json") and value is not None and value != field.default:
+            words += [f"--{field.name.replace('_', '-')}", str(value)]
     words += [part for each in options.settings or () for part in ("--set", each)]
-    return " ".join(words)
+    return shlex.join(words)

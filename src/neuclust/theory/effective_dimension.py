@@ -17,6 +17,7 @@ from neuclust.theory.folding import Folded
 from neuclust.theory.lanczos import Probing, Quadrature, quadrature
 from neuclust.theory.ntk import TangentKernel
 from neuclust.theory.pivoting import LowRank, Watch, low_rank, pivots, unwatched
+from neuclust.theory.remainder import remainder
 
 MOST_EXACT = 6000  # rays of which the whole matrix is factored: 288 MB, half a minute
 NARROW = 0.01  # relative width at which a bracket is good enough
@@ -68,9 +69,10 @@ def exact(folded: Folded, kernel: TangentKernel, ridge: float) -> Estimate:
 
 
 def bracket(
-    folded: Folded, kernel: TangentKernel, ridge: float, rank: int = 1000, watch: Watch = unwatched
+    folded: Folded, kernel: TangentKernel, ridge: float, rank: int = 600, watch: Watch = unwatched
 ) -> tuple[Estimate, LowRank]:
-    """d̃ from below and above by a factor of at most `rank` columns, chosen by pivots in a sample of the rows."""
+    """d̃ from below and above by a factor of at most `rank` columns, chosen by pivots in a sample of the rows, and two
+    moments of what it leaves over."""
     rows = folded.rays
     sample = rows
     if len(rows) > SEARCHED:
@@ -79,8 +81,12 @@ def bracket(
     enough = NARROW * ridge * math.log1p(whole / ridge) * len(sample) / len(rows)  # log det is at least that logarithm
     chosen, _ = pivots(sample, kernel, rank, left=enough)
     part = low_rank(rows, kernel, sample[chosen], watch)
-    low, high = (per_log(end, folded.total, ridge) for end in part.logdet_bracket(ridge))
+    start, rest = part.logdet(ridge), remainder(rows, kernel, part, ridge)
+    low, high = (per_log(start + end, folded.total, ridge) for end in (rest.low, rest.high))
     words = f"certain: rank {part.rank}, remaining trace {part.left:.3g} of {whole:.4g}"
+    if rest.blocks:
+        words = f"rank {part.rank}, remaining trace {part.left:.3g} of {whole:.4g}"
+        words += f", its moments ± 3 standard errors over {rest.blocks} blocks of rows"
     return Estimate("pivoted Cholesky", (low + high) / 2, low, high, words), part
 
 

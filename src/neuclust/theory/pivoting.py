@@ -50,20 +50,17 @@ class LowRank:
     inner: Tensor  # FᵀF with H_r = FFᵀ
     left: float  # τ ≥ 0
     rows: int
+    landmarks: Tensor  # (r, d), the pivot rows
+    root: Tensor  # (r, r), lower Cholesky factor of their own kernel matrix: F = H_{·P} root⁻ᵀ
 
     @property
     def rank(self) -> int:
         return len(self.inner)
 
-    def logdet_bracket(self, ridge: float) -> tuple[float, float]:
-        """log det(I + H/λ) from below and above.
-
-        log det(I + H_r/λ) ≤ log det(I + H/λ) ≤ log det(I + H_r/λ) + log det(I + E/λ), E = H − H_r of trace τ, and the
-        last is at most n log(1 + τ/(nλ)) by concavity, which is at most τ/λ.
-        """
+    def logdet(self, ridge: float) -> float:
+        """log det(I + H_r/λ), which is at most log det(I + H/λ)."""
         eigenvalues = torch.linalg.eigvalsh(self.inner).clamp(min=0.0)
-        low = float(torch.log1p(eigenvalues / ridge).sum())
-        return low, low + self.rows * float(torch.log1p(torch.tensor(self.left / (self.rows * ridge))))
+        return float(torch.log1p(eigenvalues / ridge).sum())
 
 
 def low_rank(x: Tensor, kernel: TangentKernel, landmarks: Tensor, watch: Watch = unwatched) -> LowRank:
@@ -80,7 +77,7 @@ def low_rank(x: Tensor, kernel: TangentKernel, landmarks: Tensor, watch: Watch =
     inner = torch.linalg.solve_triangular(root, half.T, upper=False)
     inner = (inner + inner.T) / 2
     left = float(kernel.diagonal(x).sum() - inner.diagonal().sum())
-    return LowRank(inner, max(left, 0.0), len(x))
+    return LowRank(inner, max(left, 0.0), len(x), landmarks, root)
 
 
 def _blocks(x: Tensor) -> Iterator[tuple[int, Tensor]]:

@@ -38,11 +38,13 @@ class ClusterNumbers:
     """What the clusters of the arms' profiles are like."""
 
     report: ClusterReport
-    count: int
+    count: int  # as many as were found, or as the policy makes where none were
+    asked: int  # as many as the policy makes
     silhouette: float
     elbow: tuple[tuple[int, float], ...]
     bend: int
     rand_index: float
+    rand_index_asked: float  # the same with as many clusters as the policy makes
     against: str  # what the Rand index compares with: "the true clusters" or "another start of k-means"
     structural_gap: float  # mean over the rounds looked at
     best_expected: float
@@ -56,25 +58,29 @@ class ClusterNumbers:
 
 
 def cluster_numbers(
-    environment: SlateEnvironment, encoder: Encoder, count: int, seed: int = 0, watch: Watch = unwatched
+    environment: SlateEnvironment, encoder: Encoder, asked: int, seed: int = 0, watch: Watch = unwatched
 ) -> ClusterNumbers:
-    """k-means with `count` clusters of all profiles, looked at in up to `LOOKED_AT` evenly spaced rounds."""
+    """k-means of all profiles with as many clusters as were found, or as the policy's `asked` where none were, looked
+    at in up to `LOOKED_AT` evenly spaced rounds."""
     points = environment.profiles.numpy().astype(np.float64)
-    count = max(1, min(count, len(np.unique(points, axis=0))))
     watch("clusters", 0, 4)
+    report = choose_clusters(environment.profiles, seed=seed)
+    watch("clusters", 1, 4)
+    asked = max(1, min(asked, len(np.unique(points, axis=0))))
+    count = report.count if report.clustered else asked
     labels, _ = k_means(points, count, seed)
     truth, against = reference(environment, points, count, seed)
-    watch("clusters", 1, 4)
+    agreed = rand_index(labels, truth)
+    as_asked = agreed if count == asked else _agreement(environment, points, asked, seed)
+    watch("clusters", 2, 4)
     some = points[np.linspace(0, len(points) - 1, min(ELBOW_ARMS, len(points))).astype(np.int64)]
     curve = elbow(some, ELBOW)
-    watch("clusters", 2, 4)
-    report = choose_clusters(environment.profiles, seed=seed)
     watch("clusters", 3, 4)
     rounds = _rounds(environment, encoder, torch.from_numpy(labels), torch.from_numpy(truth))
     watch("clusters", 4, 4)
     gaps, best, aligned, times, worst = rounds
     return ClusterNumbers(
-        report, count, silhouette(points, labels), tuple(curve), bend(curve), rand_index(labels, truth), against,
+        report, count, asked, silhouette(points, labels), tuple(curve), bend(curve), agreed, as_asked, against,
         float(np.mean(gaps)) if gaps else math.nan, float(np.mean(best)) if best else math.nan,
         tuple(aligned), tuple(times), worst,
     )  # fmt: skip
@@ -88,6 +94,11 @@ def reference(
     if truth is not None and len(torch.unique(truth)) > 1:
         return truth.numpy().astype(np.int64), "the true clusters"
     return k_means(points, count, seed + 1, starts=1)[0], "another start of k-means"
+
+
+def _agreement(environment: SlateEnvironment, points: NDArray[np.float64], count: int, seed: int) -> float:
+    """The Rand index of k-means with `count` clusters against its own reference."""
+    return rand_index(k_means(points, count, seed)[0], reference(environment, points, count, seed)[0])
 
 
 Looked = tuple[list[float], list[float], list[Alignment], list[int], ReverseSchwarz]

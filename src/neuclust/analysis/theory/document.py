@@ -45,7 +45,8 @@ def document(numbers: ProblemNumbers, run: RunNumbers | None) -> dict[str, Any]:
         "clusters": {
             "clustered": clusters.clustered, "sentence": clusters.report.sentence, "count": clusters.count,
             "silhouette": clusters.silhouette, "elbow": [list(each) for each in clusters.elbow], "bend": clusters.bend,
-            "rand_index": clusters.rand_index, "against": clusters.against, "structural_gap": clusters.structural_gap,
+            "asked": clusters.asked, "rand_index": clusters.rand_index, "rand_index_asked": clusters.rand_index_asked,
+            "against": clusters.against, "structural_gap": clusters.structural_gap,
             "delta": _spread([each.others for each in clusters.aligned]),
             "P": _spread([each.best for each in clusters.aligned]),
             "delta_cosine": _spread([each.others_cosine for each in clusters.aligned]),

@@ -45,6 +45,11 @@ class RunNumbers:
     ridge_ends: tuple[float, float] = (math.nan, math.nan)  # λ_1 for which e_T ≤ F ≤ its bound, F as played on average
     same_as_recorded: bool | None = None
 
+    @property
+    def reachable(self) -> float:
+        """Σ u*_t: what the best slates are worth, and the most that a run without negative rewards can lose."""
+        return float(self.series("best").sum())
+
     def series(self, name: str) -> Floats:
         """A number of every round; NaN where it has none."""
         return series(self.steps, name)

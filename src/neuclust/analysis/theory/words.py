@@ -1,6 +1,7 @@
 """The analysis in plain sentences: clustered or not, how large, how fast, which assumption fails, where it errs."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,8 +17,7 @@ def sentences(numbers: ProblemNumbers, run: RunNumbers | None) -> list[str]:
     said = [clustered(numbers), dimension(numbers)]
     if run is not None and run.growth is not None:
         said.append(growth(run))
-    said.append(failing(numbers.assumptions))
-    said.append(width(numbers))
+    said += [*failing(numbers.assumptions), width(numbers)]
     if run is not None and run.lemma_3 is not None:
         said += [bound(run, run.lemma_3), promised(run)]
     return said
@@ -27,9 +27,11 @@ def clustered(numbers: ProblemNumbers) -> str:
     """Whether the arms form clusters, and what staying inside one costs."""
     found = numbers.clusters
     verdict = "The arms form clusters" if found.clustered else "The arms form no clusters"
-    index = f"k-means with {found.count} agrees with {found.against} to {found.rand_index:.2f} (adjusted Rand index)"
+    index = f"K-means with {found.count} agrees with {found.against} to {found.rand_index:.2f} (adjusted Rand index)"
+    if found.asked != found.count:
+        index += f", with the policy's {found.asked} to {found.rand_index_asked:.2f}"
     price = f"the best slate inside one cluster loses {found.structural_gap:.3g} of {found.best_expected:.3g} per round"
-    return f"{verdict}: {found.report.sentence}. {_upper(index)}; {price}."
+    return f"{verdict}: {found.report.sentence}. {index}; {price}."
 
 
 def dimension(numbers: ProblemNumbers) -> str:
@@ -55,19 +57,27 @@ def growth(run: RunNumbers) -> str:
     runs = "one run" if found.runs == 1 else f"{found.runs} runs"
     interval = f"95 % interval {found.low:.2f} to {found.high:.2f}, {runs}"
     fitted = f"Regret of {run.title} grows like t^{found.exponent:.2f} ({interval})"
-    reachable = float(run.series("best").sum())
+    reachable = run.reachable
     share = f"{found.final:.4g} after {run.rounds:,} rounds, {found.final / reachable:.2%} of what could be earned"
     late = "; above 1 means that most of it came late" if found.exponent > 1 else ""
     return f"{fitted}: {found.verdict}{late}. It is {share if reachable > 0 else f'{found.final:.4g}'}."
 
 
-def failing(checks: tuple[Check, ...]) -> str:
-    """Which assumptions fail, with their numbers."""
-    failed = [f"{each.number} ({each.name}): {each.found}" for each in checks if each.holds is False]
-    held = ", ".join(str(each.number) for each in checks if each.holds)
+def failing(checks: tuple[Check, ...]) -> list[str]:
+    """Which assumptions fail, then what each of them asks and what is there instead."""
+    failed = [each for each in checks if each.holds is False]
+    held = _listed([each.number for each in checks if each.holds])
     if not failed:
-        return f"No assumption fails on this data; {held} hold."
-    return f"Assumptions that fail here: {'; '.join(failed)}. Those that hold: {held or 'none'}."
+        return [f"No assumption fails on this data; it keeps {held}."]
+    numbers = _listed([each.number for each in failed])
+    first = f"Of the assumptions, the data break {numbers} and keep {held or 'none'}."
+    return [first, *(f"Assumption {each.number} asks: {each.asks}. Found: {each.found}." for each in failed)]
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """1, 2 and 3."""
+    *first, last = [*map(str, numbers)] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def width(numbers: ProblemNumbers) -> str:
@@ -89,14 +99,12 @@ def width(numbers: ProblemNumbers) -> str:
 
 def bound(run: RunNumbers, found: Lemma3) -> str:
     """Lemma 3's sum against the regret."""
-    parts = (
-        f"Y {_size(found.exploration)}, U {_size(found.optimism)}, P {_size(found.slate)}, E {_size(found.clusters)}"
-    )
+    parts = f"exploration {_size(found.exploration)}, optimism {_size(found.optimism)}, F {_size(found.slate)}"
+    parts += f", clusters {_size(found.clusters)}"
     gamma = f"with Eq. 8's γ, {_size(run.final_gamma)} at the end, it is {_size(found.total_eq_8)}"
-    happened = f"the regret that happened is {found.regret:.4g} and cannot exceed {run.rounds:,}"
-    return (
-        f"Lemma 3's sum over the run is {_size(found.total)} ({parts}, constants 1, γ as played; {gamma}); {happened}."
-    )
+    happened = f"The regret that happened is {found.regret:.4g}, and no run can lose more than {run.reachable:.4g}"
+    first = f"Lemma 3 bounds the regret by {_size(found.total)} ({parts}; constants 1, γ as played); {gamma}"
+    return f"{first}. {happened}: {'nothing' if found.total > run.reachable else 'something'} is said by the bound."
 
 
 def promised(run: RunNumbers) -> str:
@@ -166,7 +174,3 @@ def _size(value: float) -> str:
     if math.isnan(value):
         return "none"
     return "infinite" if math.isinf(value) else f"{value:,.0f}" if 100 <= value < 1e6 else f"{value:.3g}"
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -90,20 +90,20 @@ def _lemma(run: RunNumbers) -> Picture:
     assert found is not None
     figure, axes = _axes()
     rows = [
-        ("regret", found.regret, INK), ("Y, γ as played", found.exploration, BLUE),
-        ("Y, γ of Eq. 8", found.exploration_eq_8, BLUE), ("U, γ as played", found.optimism, ORANGE),
-        ("U, γ of Eq. 8", found.optimism_eq_8, ORANGE), ("P", found.slate, GREEN),
-        ("P as printed", found.slate_printed, GREEN), ("E", found.clusters, PINK),
+        ("regret", found.regret, INK), ("exploration Y, γ as played", found.exploration, BLUE),
+        ("exploration Y, γ of Eq. 8", found.exploration_eq_8, BLUE), ("optimism U, γ as played", found.optimism, ORANGE),
+        ("optimism U, γ of Eq. 8", found.optimism_eq_8, ORANGE), ("slate network P", found.slate, GREEN),
+        ("P as printed", found.slate_printed, GREEN), ("clusters E", found.clusters, PINK),
     ]  # fmt: skip
     ends = [value for _, value, _ in rows if math.isfinite(value)]
     for place, (_, value, colour) in enumerate(rows):
         shown = value if math.isfinite(value) else max(ends) * 100
         axes.barh(place, shown, color=colour, height=0.62, alpha=1.0 if math.isfinite(value) else 0.35)
-        words = "infinite" if math.isinf(value) else "none" if math.isnan(value) else f"{value:.2g}"
+        words = "infinite" if math.isinf(value) else "none" if math.isnan(value) else _short(value)
         axes.annotate(f" {words}", (1.0 if math.isnan(value) else shown, place), va="center", fontsize=6.5)
     axes.set_xscale("log")
     axes.set_xlim(min(0.5, found.regret * 0.5 or 0.5), max(ends) * 1e5)
-    axes.axvline(run.rounds, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    axes.axvline(max(run.reachable, 1e-300), color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -111,7 +111,7 @@ def _lemma(run: RunNumbers) -> Picture:
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{round(math.log10(value))}}}$"))
-    axes.set_xlabel(f"sum over {run.rounds:,} rounds; dashed: the largest regret there can be")
+    axes.set_xlabel("sum over the run; dashed: all that could be earned")
     caption = "The terms of Lemma 3 beside the regret that happened, all constants 1."
     return Picture("lemma3", "Lemma 3 against the regret", caption, figure)
 
@@ -188,9 +188,13 @@ def _clusters(run: RunNumbers) -> Picture:
     axes.set_xlabel("round t")
     axes.set_ylabel("cosine with the played centroid")
     low = float(min(np.nanmin(best[kept]), np.nanmin(others[kept])))
-    axes.set_ylim(low - 0.25 * max(1 - low, 1e-3), 1 + 0.12 * max(1 - low, 1e-3))  # room for the legend
+    axes.set_ylim(min(low, 0.0) - 0.05, 1.35)  # from right angles on, with room for the legend
+    axes.set_yticks([tick for tick in (-1.0, -0.5, 0.0, 0.5, 1.0) if tick >= min(low, 0.0) - 0.05])
     _legend(axes)
-    caption = "The analysis asks for δ_t like 1/t and P_t like √t: lengths 1 allow neither."
+    caption = (
+        "1: the same direction, 0: nothing in common. Clusters that are apart have δ_t near 0 and P_t near 1; the "
+        "analysis asks for δ_t like 1/t and P_t like √t, which lengths of 1 do not allow."
+    )
     return Picture("separation", "Are clusters apart?", caption, figure)
 
 
@@ -202,6 +206,14 @@ def _smooth(values: np.ndarray, over: int = 25) -> np.ndarray:
         start = max(0, place + 1 - over)
         out[place] = (sums[place] - (sums[start - 1] if start else 0.0)) / (place + 1 - start)
     return out
+
+
+def _short(value: float) -> str:
+    """As a number up to a million, else as a power of ten."""
+    if value < 1e6:
+        return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    power = math.floor(math.log10(value))
+    return f"{value / 10**power:.1f}·10{str(power).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def _plain(axes: Axes, y: bool = True) -> None:

@@ -41,7 +41,9 @@ def dimensions(numbers: ProblemNumbers, run: RunNumbers | None) -> Table:
     rows += [(f"H = {names[name]}", _n(value), "", "", "exact") for name, value in numbers.by_convention.items()]
     if run is not None and run.running_dimension:
         last, value = run.running_dimension[-1]
-        rows.append(("of the arms played", _n(value), "", "", f"log det Z_t/log(1 + tK/λ), t = {last:,}"))
+        rows.append(
+            ("of the arms played", _n(value), "", "", f"the running one, log det Z_t/log(1 + tK/λ) at t = {last:,}")
+        )
     return "Effective dimension", ("method", "d̃", "low", "high", "error"), rows
 
 
@@ -81,6 +83,7 @@ def clusters(numbers: ProblemNumbers) -> Table:
         (f"silhouette of {found.count} clusters", _n(found.silhouette)),
         ("number at the elbow of the sums of squares", f"{found.bend:,}"),
         (f"adjusted Rand index against {found.against}", _n(found.rand_index)),
+        (f"the same with the policy's {found.asked} clusters", _n(found.rand_index_asked)),
         ("structural gap: best slate less best slate in one cluster", _n(found.structural_gap)),
         ("δ, best cluster's centroid with another's, as it is", _ends(spread["others"])),
         ("δ as a cosine", _ends(spread["others_cosine"])),
@@ -109,7 +112,9 @@ def lemma(run: RunNumbers) -> Table:
         ("ΣE_t, clusters", _n(found.clusters), _n(found.clusters)),
         ("sum of the four", _n(found.total), _n(found.total_eq_8)),
         ("ΣP as printed, βα = 1 (T ≤ 9/4)", _n(found.slate_printed), ""),
-        ("Σw² of played arms, bound of Lemma 11", _n(run.width_squares), _n(run.width_bound)),
+        ("Σw² of played arms", _n(run.width_squares), ""),
+        ("its bound in Lemma 11, with d̃ of the contexts above", _n(run.width_bound), ""),
+        ("its bound from what was played, 2 log det Z_T/λ", _n(2 * float(run.series("logdet")[-1])), ""),
     ]
     return f"Lemma 3 over {run.rounds:,} rounds", ("term", "γ as played", "γ of Eq. 8"), rows
 
