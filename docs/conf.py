@@ -1,11 +1,14 @@
 """The site of the documentation: `make docs` builds it into build/docs/html."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+# the kernel that runs the cells is the one described here, whatever others are installed: quiet, one thread
+os.environ["JUPYTER_PATH"] = str(ROOT / "docs" / "_jupyter")
 
 from neuclust import __version__  # noqa: E402
 from tools.site import docstrings, made  # noqa: E402
