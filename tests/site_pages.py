@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -77,5 +78,6 @@ def contents(page: Path) -> set[Path]:
     for block in blocks(page):
         if block.kind == "{toctree}":
             for entry in filter(None, map(str.strip, block.text.splitlines())):
-                found |= {below.resolve() for below in page.parent.glob(f"{entry}.md")}
+                target = re.sub(r".*<(.+)>", r"\1", entry)  # `Title <page>`
+                found |= {Path(os.path.normpath(below)) for below in page.parent.glob(f"{target}.md")}
     return found
