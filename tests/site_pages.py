@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from command_line import clean_environment
+from patience import HANG_SECONDS
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -52,6 +58,21 @@ def run(page: Path, block: Block, names: dict[str, Any]) -> str:
     with redirect_stdout(printed):
         exec(code, names)  # noqa: S102  # our own page, read from the repository
     return printed.getvalue()
+
+
+def commands(text: str) -> str:
+    """What the commands of a shell block print, one per line; a comment ends a line. Each must succeed."""
+    said = ""
+    for line in text.splitlines():
+        words = shlex.split(line, comments=True)
+        assert words[0] == "neuclust", line
+        done = subprocess.run(
+            [sys.executable, "-m", "neuclust", *words[1:]],
+            capture_output=True, text=True, env=clean_environment(COLUMNS="120"), timeout=HANG_SECONDS,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+        said += done.stdout
+    return said
 
 
 def prose(page: Path) -> str:

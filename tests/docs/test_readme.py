@@ -64,7 +64,8 @@ def test_its_results_are_those_of_the_pages_behind_them() -> None:
     (verdict,) = re.findall(r"picked afterwards, it is (ahead on .*? problems)\.", choosing)
     assert verdict in readme
     assert verdict in start
-    for policy, shown in (("linucb", "0.16 ± 0.08"), ("auto", "0.97 ± 0.12"), ("neuclust", "1.35 ± 0.16"), ("cn-ucb", "1.43 ± 0.18")):  # fmt: skip
+    regrets = {"linucb": "0.16 ± 0.08", "auto": "0.97 ± 0.12", "neuclust": "1.35 ± 0.16", "cn-ucb": "1.43 ± 0.18"}
+    for policy, shown in regrets.items():
         assert f"| `{policy}` | {shown} |" in reproduction
         assert shown in readme
     for shown in ("13.0 ± 0.9", "14.8 ± 1.1", "14.7", "34.0"):
