@@ -1,11 +1,14 @@
 """The site of the documentation: `make docs` builds it into build/docs/html."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+# the kernel that runs the cells is the one described here, whatever others are installed: quiet, one thread
+os.environ["JUPYTER_PATH"] = str(ROOT / "docs" / "_jupyter")
 
 from neuclust import __version__  # noqa: E402
 from tools.site import docstrings, made  # noqa: E402
@@ -53,6 +56,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "neuclust"
 html_static_path = ["_static", str(ROOT / "build" / "npm" / "static")]
 html_css_files = ["site.css"]
+html_favicon = str(ROOT / "src" / "neuclust" / "serve" / "page" / "icon.svg")
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}
@@ -75,10 +79,16 @@ mathjax_path = "mathjax/tex-svg.js"
 
 def setup(app: Any) -> dict[str, bool]:
     """Fill the pages that are made from the code, and read docstrings as the plain text they are."""
+    app.connect("env-get-outdated", _made)
     app.connect("source-read", _read)
     app.connect("include-read", _included)
     app.connect("autodoc-process-docstring", _docstring)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _made(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:  # noqa: ARG001
+    """Pages that are made from the code, which may have changed where they have not."""
+    return [name for name in env.found_docs if made.MARK.search(Path(env.doc2path(name)).read_text(encoding="utf-8"))]
 
 
 def _read(app: Any, docname: str, source: list[str]) -> None:

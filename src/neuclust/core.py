@@ -200,15 +200,20 @@ class Policy(Protocol):
     use a `copy.deepcopy` made between two updates. A policy whose `load_state_dict` raised must be discarded.
     """
 
-    def select(self, round: Round) -> Slate: ...
+    def select(self, round: Round) -> Slate:
+        """The slate of a round; asked twice it gives the same one."""
 
-    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None: ...
+    def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
+        """Learn what came back of a slate; rewards of NaN were not seen."""
 
-    def state_dict(self) -> dict[str, Tensor]: ...
+    def state_dict(self) -> dict[str, Tensor]:
+        """What was learned, by name: all that `load_state_dict` needs to go on bit for bit."""
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None: ...
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from a state of a policy with the same configuration."""
 
-    def save(self, directory: Path) -> None: ...
+    def save(self, directory: Path) -> None:
+        """Write configuration and state into a folder that `neuclust.load` reads."""
 
 
 @runtime_checkable
@@ -219,24 +224,32 @@ class Environment(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What records and pictures call it."""
 
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """The number of features per arm, d."""
 
     @property
-    def slate_size(self) -> int: ...
+    def slate_size(self) -> int:
+        """How many arms a slate has, K."""
 
     @property
-    def horizon(self) -> int: ...
+    def horizon(self) -> int:
+        """The number of the last round."""
 
-    def round(self, t: int) -> Round: ...
+    def round(self, t: int) -> Round:
+        """Round t, the same whenever it is asked for."""
 
-    def play(self, round: Round, slate: Slate) -> Feedback: ...
+    def play(self, round: Round, slate: Slate) -> Feedback:
+        """What a slate earns in a round: the same coins for whoever plays it."""
 
-    def expected_reward(self, round: Round, slate: Slate) -> float: ...
+    def expected_reward(self, round: Round, slate: Slate) -> float:
+        """What a slate earns on average."""
 
-    def best_expected_reward(self, round: Round) -> float: ...
+    def best_expected_reward(self, round: Round) -> float:
+        """What the best slate of a round earns on average."""
 
 
 def check_round(round: Round, dim: int, slate_size: int) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
-import subprocess
-import sys
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from io import StringIO
@@ -13,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import clean_environment
 from mlflow_store import fresh_store
-from patience import HANG_SECONDS
+from site_pages import commands
 
 FOLDER = Path(__file__).parents[2] / "docs" / "doors"
 BLOCK = re.compile(r"^```(python|sh|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -23,21 +19,6 @@ NEEDS = {
     "gymnasium": ["gymnasium"], "scikit_learn": ["pandas"], "vowpal_wabbit": ["vowpalwabbit"], "obp": [],
     "mlflow": ["mlflow"],
 }  # fmt: skip
-
-
-def commands(text: str) -> str:
-    """What the commands of a shell block print, one per line; a comment ends a line."""
-    said = ""
-    for line in text.splitlines():
-        words = shlex.split(line, comments=True)
-        assert words[0] == "neuclust", line
-        done = subprocess.run(
-            [sys.executable, "-m", "neuclust", *words[1:]],
-            capture_output=True, text=True, env=clean_environment(COLUMNS="120"), timeout=HANG_SECONDS,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stderr}"
-        said += done.stdout
-    return said
 
 
 @pytest.mark.parametrize("name", list(NEEDS))

@@ -1,20 +1,17 @@
 """docs/evaluation.md, run block by block: what is printed is what the page shows; options and estimators are there."""
 
 import json
-import re
-from contextlib import redirect_stdout
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from site_pages import blocks, commands, run
 
 from benchmarks.log_choice import table
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "evaluation.md"
-BLOCK = re.compile(r"^```(python|text)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def test_the_page_runs_and_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,14 +19,16 @@ def test_the_page_runs_and_prints_what_it_says(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     left: dict[str, Any] = {}
     printed = ""
-    for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        if kind == "text":
-            assert printed == text
-            continue
-        out = StringIO()
-        with redirect_stdout(out):
-            exec(compile(text, f"<{PAGE.name}>", "exec"), left)  # noqa: S102  # our own page
-        printed = out.getvalue()
+    ran: list[str] = []
+    for block in blocks(PAGE):
+        if block.kind == "python":
+            printed = run(PAGE, block, left)
+        elif block.kind == "sh":
+            printed = commands(block.text)
+        elif block.kind == "text" and ran:
+            assert block.text == printed, f"{PAGE.name}:{block.line}"
+        ran += [block.kind] if block.kind in ("python", "sh") else []
+    assert ran == ["python", "sh", "python"]
 
 
 def test_every_estimator_is_on_the_page() -> None:

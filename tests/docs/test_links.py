@@ -7,9 +7,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from site_pages import DOCS as FOLDER
+from site_pages import anchors, contents
 
 from neuclust.configuration import keys, with_setting
-from neuclust.registry import policy_config
+from neuclust.registry import POLICIES, policy_config
+from tools.site import command_pages
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "neuclust"
@@ -81,6 +84,34 @@ def named_functions(page: Path) -> list[str]:
 def test_relative_links_lead_somewhere(page: Path) -> None:
     missing = [target for target in link_targets(page) if not (page.parent / target.partition("#")[0]).exists()]
     assert missing == []
+
+
+def anchors_on(page: Path) -> set[str]:
+    """What `#…` may name on a page, with the parts that are made when the site is built."""
+    made = anchors(page)
+    if (name := page.relative_to(FOLDER).as_posix()) == "reference/policies.md":
+        made |= {f"policy-{policy}" for policy in POLICIES}
+    elif name == "reference/commands.md":
+        made |= {command_pages.anchor(words) for words in command_pages.commands()}
+    return made
+
+
+@pytest.mark.parametrize("page", DOCS, ids=relative)
+def test_anchors_of_links_are_headings(page: Path) -> None:
+    """Fails when a link names a section that its page does not have."""
+    found = re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", prose(page))
+    meant = [((page.parent / target).resolve() if target else page, anchor) for target, anchor in found]
+    assert [f"{relative(on)}#{anchor}" for on, anchor in meant if anchor not in anchors_on(on)] == []
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    """Fails when no table of contents leads from the start page to a page."""
+    reached, open_pages = set(), {FOLDER / "index.md"}
+    while open_pages:
+        page = open_pages.pop()
+        reached.add(page)
+        open_pages |= contents(page) - reached
+    assert [relative(page) for page in DOCS if page not in reached] == []
 
 
 @pytest.mark.parametrize("page", DOCS, ids=relative)

@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
+import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from command_line import clean_environment
 from patience import HANG_SECONDS
-from running_service import RunningService, running
+from running_service import RunningService, eventually, running
 from typer.main import get_command
 
 from benchmarks.serve_tables import table
@@ -32,12 +37,37 @@ def service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Running
         yield found
 
 
-def test_the_page_runs_and_prints_what_it_says(service: RunningService) -> None:
-    """Fails when an example of the page no longer works, or prints something else."""
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The service as the page's own line starts it, in an empty folder; at another port only where its own is taken."""
+    monkeypatch.chdir(tmp_path)
+    (line,) = re.findall(r"^(neuclust serve) +# http://127.0.0.1:8000,", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    words = [*line.split()[1:], *(["--port", "0"] if taken(8000) else [])]
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "neuclust", *words], stdout=subprocess.PIPE, text=True, env=clean_environment()
+    )
+    try:
+        assert process.stdout is not None
+        found = next(each[0] for said in process.stdout if (each := re.search(r"http://[\d.]+:\d+", said)))
+        eventually(lambda: httpx.get(f"{found}/health/ready").is_success, "the service is ready")
+        yield found
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=HANG_SECONDS)
+    assert process.returncode == 0
+
+
+def taken(port: int) -> bool:
+    with socket.socket() as asked:
+        return asked.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_the_page_runs_and_prints_what_it_says(address: str) -> None:
+    """Fails when the service does not start as written, or an example of the page does or prints something else."""
     left: dict[str, Any] = {}
     printed, ran = "", []
     for kind, text in BLOCK.findall(PAGE.read_text(encoding="utf-8")):
-        code = text.replace(WRITTEN, service.address)
+        code = text.replace(WRITTEN, address)
         if kind == "sh":
             asked(code)
             ran.append(kind)
@@ -51,8 +81,11 @@ def test_the_page_runs_and_prints_what_it_says(service: RunningService) -> None:
             assert text == printed
             printed = ""
     assert ran == ["sh", "python", "python"]
-    assert service.call("GET", "shop", status=200)["items"] == 4
-    (learned,) = [each["decision_id"] for each in service.call("GET", "shop/decisions")["decisions"]]
+    assert Path("neuclust.db").is_file()  # where the page says the data are
+    assert httpx.get(f"{address}/").headers["content-type"].startswith("text/html")  # the page to watch it
+    shop = f"{address}/v1/recommenders/shop"
+    assert httpx.get(shop).json()["items"] == 4
+    (learned,) = [each["decision_id"] for each in httpx.get(f"{shop}/decisions").json()["decisions"]]
     assert json.loads(Path("slate.json").read_text())["decision_id"] == learned
 
 

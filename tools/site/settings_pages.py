@@ -1,25 +1,61 @@
 """Every setting of every policy as a page: its value, what it may be and what it means, and what presets change."""
 
-from neuclust.reference import settings
+from itertools import groupby
+
+from neuclust.reference import Setting, groups, settings
 from neuclust.registry import POLICIES
 from tools.site.tables import code, table
 
 
 def page() -> str:
-    """One section per policy."""
-    return "\n\n".join(section(name) for name in POLICIES)
+    """A list of the policies, then one section per policy."""
+    rows = [
+        (f"[`{name}`](#policy-{name})", f"{plain(spec.summary)}.", str(len(settings(name))))
+        for name, spec in POLICIES.items()
+    ]
+    listed = table(("policy", "what it does", "settings"), rows)
+    return "\n\n".join([listed, *(section(name) for name in POLICIES)])
 
 
 def section(name: str) -> str:
-    """What the policy does, its settings, and what its presets change."""
-    spec = POLICIES[name]
-    rows = [(code(each.name), code(each.default), each.takes, plain(each.meaning)) for each in settings(name)]
-    parts = [f"(policy-{name})=\n## `{name}`", f"{plain(spec.summary)}."]
-    parts.append(table(("setting", "default", "takes", "meaning"), rows) if rows else "It has no settings.")
+    """What the policy does, its settings by group, folded away, and what its presets change."""
+    spec, listed = POLICIES[name], settings(name)
+    parts = [f"(policy-{name})=\n## `{name}`", f"{plain(spec.summary)[:1].upper()}{plain(spec.summary)[1:]}."]
+    parts.append(folded(counted(len(listed), "setting"), tables(name, listed)) if listed else "It has no settings.")
     others = [preset for preset in spec.presets if preset != "default"]
     if others:
-        parts.append(table(("preset", "what it changes"), [(code(each), changes(name, each)) for each in others]))
+        rows = [(code(each), changes(name, each)) for each in others]
+        parts.append(
+            folded(counted(len(others), "preset"), classed("presets", table(("preset", "what it changes"), rows)))
+        )
     return "\n\n".join(parts)
+
+
+def tables(name: str, listed: tuple[Setting, ...]) -> str:
+    """One table per group of settings, under the group's name and meaning."""
+    meanings, parts = groups(name), []
+    for group, members in groupby(listed, key=lambda each: each.name.rpartition(".")[0]):
+        if group:
+            parts.append(f"**`{group}`** {plain(meanings[group])}")
+        rows = [
+            (code(each.name), code(each.default), f"{plain(each.meaning)} *{plain(each.takes)}*") for each in members
+        ]
+        parts.append(classed("settings", table(("setting", "default", "meaning, and what it takes"), rows)))
+    return "\n\n".join(parts)
+
+
+def folded(title: str, text: str) -> str:
+    """A part that opens at a click; search and the browser's own find its words."""
+    return f":::::{{dropdown}} {title}\n{text}\n:::::"
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def classed(name: str, text: str) -> str:
+    """A table that the style sheet knows."""
+    return f"::::{{table}}\n:class: {name}\n\n{text}\n::::"
 
 
 def changes(name: str, preset: str) -> str:

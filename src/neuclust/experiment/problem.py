@@ -33,6 +33,7 @@ class Problem:
 
     @property
     def name(self) -> str:
+        """What records and pictures call it."""
         if takes_data(self.env):
             return f"{self.env} (twin)" if self.data is None else self.env
         return self.env if self.data is None else self.data.stem

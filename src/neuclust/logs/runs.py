@@ -14,24 +14,31 @@ class DecisionLog(Protocol):
     """A log as evaluation reads it."""
 
     @property
-    def path(self) -> Path: ...
+    def path(self) -> Path:
+        """The file."""
 
     @property
-    def runs(self) -> Mapping[str, RunStart]: ...
+    def runs(self) -> Mapping[str, RunStart]:
+        """What each run of the log said at its start, by name."""
 
     @property
-    def skipped(self) -> int: ...
+    def skipped(self) -> int:
+        """How many bad lines were passed over."""
 
     @property
-    def slate_size(self) -> int: ...
+    def slate_size(self) -> int:
+        """The longest slate of any run."""
 
     @property
-    def dim(self) -> int: ...
+    def dim(self) -> int:
+        """The number of features models read, refused where runs differ."""
 
     @property
-    def reward(self) -> str | None: ...
+    def reward(self) -> str | None:
+        """The name of the slate reward; None where it is not known or runs differ."""
 
-    def decisions(self) -> Iterator[LoggedDecision]: ...
+    def decisions(self) -> Iterator[LoggedDecision]:
+        """Every decision with its feedback, one at a time; may be asked for again."""
 
 
 class Runs:

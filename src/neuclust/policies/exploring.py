@@ -40,6 +40,7 @@ class Exploring:
         self.exploration = Exploration() if exploration is None else exploration
 
     def select(self, round: Round) -> Slate:
+        """The policy's slate, in which some slots are drawn anew, with the chance of each."""
         rules = row_rules(round)
         base = base_slate(self.policy, round, rules)
         pool = pooled_arms(self.policy, round, rules, base.positions, self.exploration.pool)
@@ -67,9 +68,11 @@ class Exploring:
         self.policy.update(round, slate, feedback)
 
     def state_dict(self) -> dict[str, Tensor]:
+        """The policy's state and the seed of the draws."""
         return {"seed": torch.tensor(self.seed), **nested("policy", self.policy.state_dict())}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from such a state."""
         seed = take_whole(state, "seed")
         self.policy.load_state_dict(under("policy", state))
         self.seed = seed

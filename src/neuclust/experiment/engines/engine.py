@@ -169,6 +169,7 @@ class InlineEngine:
     log: LogWriter | None = None
 
     def play(self, tasks: Sequence[Task], watch: Watch) -> Iterator[Outcome]:
+        """Outcomes in the order of the tasks; stops between two when `watch` says so."""
         for task in tasks:
             if watch.stopped():
                 return

@@ -1,4 +1,4 @@
-"""Every command line of the README's "Use it" works, in its order, in one folder."""
+"""Every command line of the tour of the commands works, in its order, in one folder."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ SMALLER: dict[str, list[str]] = {
 
 def use_it() -> list[list[str]]:
     """The words after `neuclust` of every line of the block, without its comments."""
-    block = re.search(r"## Use it\n\n```sh\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    page = (ROOT / "docs" / "guides" / "commands.md").read_text(encoding="utf-8")
+    block = re.search(r"## Use it\n\n```sh\n(.*?)```", page, re.S)
     assert block is not None
     lines = [shlex.split(line, comments=True) for line in block[1].splitlines()]
     assert {line[0] for line in lines} == {"neuclust"}
     return [line[1:] for line in lines]
 
 
-def test_the_readme_shows_every_command_that_can_be_made_small() -> None:
+def test_the_tour_shows_every_command_that_can_be_made_small() -> None:
     assert {line[0] for line in use_it()} == set(SMALLER)
 
 
-def test_the_lines_of_the_readme_work_one_after_the_other(
+def test_the_lines_of_the_tour_work_one_after_the_other(
     call: Command, problem: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
