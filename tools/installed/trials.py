@@ -88,7 +88,7 @@ RAY = """
 import neuclust
 
 if __name__ == "__main__":
-    tasks = neuclust.tasks(["linucb"], "clusters", rounds=3, seeds=2)
+    tasks = neuclust.tasks(["linucb"], "clusters", rounds=3, seeds=range(2))
     print([record.rounds for record in neuclust.play(tasks, engine="ray", workers=1)])
 """
 
@@ -112,7 +112,7 @@ from neuclust.doors.mlflow.tracking import Tracking
 
 tracking = Tracking.opened("sqlite:///mlflow.db", "neuclust")
 sink = MlflowSink(tracking, "small", print)
-for task, record in zip(tasks := neuclust.tasks(["linucb"], "clusters", rounds=3, seeds=2), neuclust.play(tasks)):
+for task, record in zip(tasks := neuclust.tasks(["linucb"], "clusters", rounds=3, seeds=range(2)), neuclust.play(tasks)):
     sink.send(task.key, record)
 sink.close()
 print(len(list(tracking.runs({"neuclust.kind": "run"}))))
