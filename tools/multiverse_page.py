@@ -17,6 +17,7 @@ from neuclust.analysis.multiverse.outcomes import (
     BEHIND,
     CLIPPED,
     CN_UCB,
+    EXPECTED,
     FEW_FAILURES,
     INFERRED,
     LEVEL,
@@ -36,7 +37,6 @@ from neuclust.report.multiverse.tables import (
     effects_table,
     interactions_table,
     interactions_words,
-    interval,
     markdown,
     readings_table,
     title,
@@ -50,7 +50,7 @@ PAGE, RECORD, PICTURE = (
     DOCS / "records" / "multiverse.json",
     DOCS / "figures" / "multiverse.svg",
 )
-_ROLES = {"neuclust": NEUCLUST, "cn-ucb": CN_UCB, "without-f": WITHOUT_F}
+_ROLES = (NEUCLUST, CN_UCB, WITHOUT_F)
 Record = Mapping[str, Any]
 
 
@@ -120,12 +120,13 @@ def _preferred_value(record: Record, what: str, *changes: str) -> str:
     """A number of the preferred cell, or of one beside it: the regret of a role, `difference`, `ahead`, …"""
     cell = _cell(record, changes)
     gaps = cell.gaps().values()
-    known: dict[str, Callable[[], str]] = {role: lambda role=role: with_error(cell.mean(role)) for role in _ROLES}
-    known |= {f"{role}-clipped": lambda role=role: with_error(cell.mean(role, CLIPPED)) for role in _ROLES}
-    known |= {f"{role}-size": lambda role=role: _fit_word(cell.size_fits(role)) for role in (NEUCLUST, CN_UCB)}
-    known |= {
+    role, _, measure = what.partition(":")
+    if role in _ROLES and measure in ("", CLIPPED):
+        return with_error(cell.mean(role, measure or EXPECTED))
+    if role in (NEUCLUST, CN_UCB) and measure == "size":
+        return _fit_word(cell.size_fits(role))
+    known: dict[str, Callable[[], str]] = {
         "difference": lambda: with_error(cell.gap, sign=True),
-        "interval": lambda: interval(cell.gap),
         "ahead": lambda: f"{sum(gap < 0 for gap in gaps)} of {len(gaps)}",
         "effect-of-f": lambda: with_error(cell.effect_of_f, sign=True),
         "gap": lambda: _fit_word(cell.gap_fits),

@@ -9,7 +9,7 @@ import pytest
 from invented_records import invented
 
 from neuclust.experiment.reproduction.lines import line_of
-from neuclust.experiment.reproduction.phases import PAPER, STUDIES
+from neuclust.experiment.reproduction.phases import AUTHORS, PAPER, STUDIES
 from neuclust.report.drawing import svg_text
 from tools.reproduction_figures import FIGURES, kept_records, pictures, record_of, reproduction_of
 
@@ -52,11 +52,11 @@ def test_the_runs_of_the_figures_are_those_of_the_table(records: dict[str, Any])
         assert one.over_seeds("clipped_regret").mean == pytest.approx(row["clipped_mean"], abs=1e-3)
 
 
-def test_five_seeds_of_both_at_full_size_on_the_twin(records: dict[str, Any]) -> None:
+def test_five_seeds_of_everybody_at_full_size_on_the_twin(records: dict[str, Any]) -> None:
     found = reproduction_of(records["yelp_runs"])
     assert (found.source, found.rounds) == (None, 1000)
-    for policy in ("neuclust", "cn-ucb"):
-        one = found.contender(PAPER, policy)
+    for phase, policy in ((PAPER, "neuclust"), (PAPER, "cn-ucb"), (PAPER, "linucb-disjoint"), (AUTHORS, "neural-mab")):
+        one = found.contender(phase, policy)
         assert one is not None
         assert [run.seed for run in one.runs] == [0, 1, 2, 3, 4]
 

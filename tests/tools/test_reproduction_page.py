@@ -36,3 +36,12 @@ def test_what_the_page_claims_of_the_records_is_so() -> None:
     assert ours["cc-mab"] > ours["uniform"]
     floor = {round(row["clipped_floor"], 2) for row in rows.values()}
     assert floor == {139.75}
+
+
+def test_no_clustering_is_better_than_k_means_as_the_page_says() -> None:
+    rows = kept_records()["clusterings"]["clusterings"]
+    assert {row["env"] for row in rows} == {"clusters", "movielens-25m"}
+    assert {row["seeds"] for row in rows} == {5}
+    others = [row for row in rows if row["difference"] is not None]
+    assert len(others) == 8
+    assert all(row["difference"] >= -2 * row["difference_error"] for row in others)

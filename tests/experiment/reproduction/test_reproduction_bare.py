@@ -31,8 +31,8 @@ def test_lines_are_played_once_and_taken_up(
     assert main(words) == 0
     assert out.read_bytes() == before
     capsys.readouterr()
-    asked = ("reproduce", "movielens", "--data", problem, *FEW, "--clusters", "1,3", "--cluster-seeds", "1")
-    asked += ("--policy", "uniform", "--out", folder, "--engine", "inline")
+    asked = ["reproduce", "movielens", "--data", problem, *FEW, "--clusters", "1,3", "--cluster-seeds", "1"]
+    asked += ["--policy", "uniform", "--out", folder, "--engine", "inline"]
     answer = call(*asked, "--done", out)
     assert answer.code == 0, answer.err
     assert "4 runs taken up" in answer.err
