@@ -71,7 +71,7 @@ def timed(way: Callable[[], dimension.Estimate]) -> dict[str, Any]:
 def large(data: Path | None, env: str, count: int, rank: int) -> dict[str, Any]:
     """d̃ of `count` contexts from both sides, from reading the problem to the answer."""
     wall, cpu = time.perf_counter(), time.process_time()
-    folded = contexts(data, env, count, rounds=max(1, count // 2500))
+    folded = contexts(data, env, count, rounds=max(1, count // 1250))
     gathered = time.perf_counter() - wall
     found, _ = dimension.bracket(folded, TangentKernel(1), 1.0, rank)
     return asdict(found) | {
