@@ -15,8 +15,8 @@ from neuclust.theory.ntk import TangentKernel
 
 Watch = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
-BLOCK = 4096  # rows of the kernel matrix held at a time
-ALL, LOOKED = 3000, 300  # up to so many rows every column of what remains is looked at, else so many of them
+BLOCK = 1024  # rows of the kernel matrix held at a time: few enough for the processor's cache
+ALL, LOOKED = 3000, 200  # up to so many rows every column of what remains is looked at, else so many of them
 JITTER = 1e-10  # of the largest diagonal entry: pivots below it are rounding
 
 

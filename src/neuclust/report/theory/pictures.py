@@ -91,7 +91,8 @@ def _lemma(run: RunNumbers) -> Picture:
     figure, axes = _axes()
     rows = [
         ("regret", found.regret, INK), ("exploration Y, γ as played", found.exploration, BLUE),
-        ("exploration Y, γ of Eq. 8", found.exploration_eq_8, BLUE), ("optimism U, γ as played", found.optimism, ORANGE),
+        ("exploration Y, γ of Eq. 8", found.exploration_eq_8, BLUE),
+        ("optimism U, γ as played", found.optimism, ORANGE),
         ("optimism U, γ of Eq. 8", found.optimism_eq_8, ORANGE), ("slate network P", found.slate, GREEN),
         ("P as printed", found.slate_printed, GREEN), ("clusters E", found.clusters, PINK),
     ]  # fmt: skip
