@@ -42,6 +42,12 @@ BENCHMARKS = {
         "long_life",
         quick="--rounds 300 --block 100",
     ),
+    "theory": Benchmark(
+        "how good and how dear the quantities of the analysis are, up to the effective dimension of a million contexts",
+        "theory",
+        quick="--contexts 400 --large 6000 --rank 100",
+        full="--json docs/records/theory.json",
+    ),
     "scaling": Benchmark(
         "how time and memory grow with arms, rounds, parameters and slate size",
         "scaling",

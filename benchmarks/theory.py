@@ -71,7 +71,7 @@ def timed(way: Callable[[], dimension.Estimate]) -> dict[str, Any]:
 def large(data: Path | None, env: str, count: int, rank: int) -> dict[str, Any]:
     """d̃ of `count` contexts from both sides, from reading the problem to the answer."""
     wall, cpu = time.perf_counter(), time.process_time()
-    folded = contexts(data, env, count, rounds=max(1, count // 2500))
+    folded = contexts(data, env, count, rounds=max(1, count // 1000))
     gathered = time.perf_counter() - wall
     found, _ = dimension.bracket(folded, TangentKernel(1), 1.0, rank)
     return asdict(found) | {
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a prepared file (default: the twin of MovieLens)")
     parser.add_argument("--contexts", type=int, default=2000, help="of the comparison of methods")
     parser.add_argument("--large", type=int, default=1_000_000, help="contexts of the large set; 0: none")
-    parser.add_argument("--rank", type=int, default=400, help="columns of the large set's low-rank part")
+    parser.add_argument("--rank", type=int, default=600, help="columns of the large set's low-rank part")
     parser.add_argument("--json", type=Path, help="where the record goes")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)

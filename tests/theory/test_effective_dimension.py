@@ -10,8 +10,8 @@ from torch import Tensor
 from neuclust.errors import ConfigError, DataError
 from neuclust.randomness import stream
 from neuclust.theory import effective_dimension as dimension
-from neuclust.theory import remainder
-from neuclust.theory.folding import Folded, fold
+from neuclust.theory import pivoting, remainder
+from neuclust.theory.folding import Folded, equal_rows, fold
 from neuclust.theory.lanczos import Probing, quadrature
 from neuclust.theory.ntk import TangentKernel
 from neuclust.theory.pivoting import low_rank, pivots
@@ -64,16 +64,16 @@ def test_the_bracket_contains_the_exact_value_and_narrows_with_the_rank(folded: 
     assert widths[-1] < 0.02
 
 
-def test_a_bracket_from_blocks_of_rows_contains_the_exact_value(
+def test_a_bracket_from_some_columns_contains_the_exact_value(
     folded: Folded, truth: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a million contexts get: moments of the remainder from random blocks instead of all pairs."""
+    """What a million contexts get: moments of the remainder from random columns instead of all pairs."""
     certain, _ = dimension.bracket(folded, KERNEL, RIDGE, 200)
-    monkeypatch.setattr(remainder, "BLOCK", 500)
+    monkeypatch.setattr(pivoting, "ALL", 500)
     found, _ = dimension.bracket(folded, KERNEL, RIDGE, 200)
-    assert "8 blocks" in found.error
+    assert "200 columns" in found.error
     assert found.low < truth < found.high
-    assert found.high - found.low < 1.5 * (certain.high - certain.low)
+    assert found.high - found.low < 2 * (certain.high - certain.low)
     assert certain.error.startswith("certain")
 
 
@@ -81,11 +81,11 @@ def test_the_ends_of_the_remainder_hold_for_any_spectrum() -> None:
     rng = stream(0, "spectra")
     for scale in (0.01, 1.0, 30.0):
         x = scale * rng.random(50) ** 4
-        found = remainder._ends(float(x.sum()), float((x**2).sum()), 50, 1.0, 0)
+        found = remainder.ends(float(x.sum()), float((x**2).sum()), 50, 1.0)
         assert found.low <= np.log1p(x).sum() <= found.high
-    equal = remainder._ends(50 * 0.3, 50 * 0.09, 50, 1.0, 0)
+    equal = remainder.ends(50 * 0.3, 50 * 0.09, 50, 1.0)
     assert equal.low == pytest.approx(equal.high)  # equal eigenvalues: both ends are the value
-    assert remainder._ends(0.0, 0.0, 50, 1.0, 0) == remainder.Remainder(0.0, 0.0, 0)
+    assert remainder.ends(0.0, 0.0, 50, 1.0) == remainder.Remainder(0.0, 0.0, 0)
 
 
 def test_lanczos_is_within_its_stated_error(folded: Folded, truth: float) -> None:
@@ -172,3 +172,12 @@ def test_sizes_that_cannot_be_are_refused(folded: Folded) -> None:
         dimension.exact(folded, KERNEL, 0.0)
     with pytest.raises(ConfigError, match="probes"):
         Probing(1, 3)
+
+
+def test_equal_rows_are_those_of_a_sort_by_entries() -> None:
+    rows = np.round(stream(0, "equal rows").standard_normal((400, 3)), 0) + 0.0
+    first, group = equal_rows(rows)
+    wanted = np.unique(rows, axis=0)
+    assert len(first) == len(wanted) < 400
+    np.testing.assert_array_equal(rows[first][group], rows)
+    assert len(np.unique(rows[first], axis=0)) == len(first)

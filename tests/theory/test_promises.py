@@ -1,4 +1,4 @@
-"""Optimism, coverage and calibration counted by hand; the linear model of a net against autograd and plain regression."""
+"""Optimism, coverage and calibration counted by hand; the linear model of a net against plain regression."""
 
 from __future__ import annotations
 

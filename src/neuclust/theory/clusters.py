@@ -115,11 +115,14 @@ def silhouette(points: NDArray[np.float64], labels: Labels) -> float:
     return float(silhouette_score(points[some], labels[some])) if 1 < count < len(some) else math.nan
 
 
-def k_means(points: NDArray[np.float64], count: int, seed: int = 0, starts: int = 3) -> tuple[Labels, float]:
-    """Labels (n,) and the within-cluster sum of squares."""
+def k_means(
+    points: NDArray[np.float64], count: int, seed: int = 0, starts: int = 3, at: NDArray[np.float64] | None = None
+) -> tuple[Labels, float]:
+    """Labels (n,) and the within-cluster sum of squares, from drawn centroids or from those given (count, d)."""
     from sklearn.cluster import KMeans
 
-    fitted = KMeans(count, n_init=starts, max_iter=300, random_state=seed).fit(points)
+    first, starts = ("k-means++", starts) if at is None else (at, 1)
+    fitted = KMeans(count, init=first, n_init=starts, max_iter=300, random_state=seed).fit(points)
     return fitted.labels_.astype(np.int64), float(fitted.inertia_)
 
 

@@ -81,12 +81,12 @@ def bracket(
     enough = NARROW * ridge * math.log1p(whole / ridge) * len(sample) / len(rows)  # log det is at least that logarithm
     chosen, _ = pivots(sample, kernel, rank, left=enough)
     part = low_rank(rows, kernel, sample[chosen], watch)
-    start, rest = part.logdet(ridge), remainder(rows, kernel, part, ridge)
+    start, rest = part.logdet(ridge), remainder(part, ridge)
     low, high = (per_log(start + end, folded.total, ridge) for end in (rest.low, rest.high))
     words = f"certain: rank {part.rank}, remaining trace {part.left:.3g} of {whole:.4g}"
-    if rest.blocks:
+    if rest.columns:
         words = f"rank {part.rank}, remaining trace {part.left:.3g} of {whole:.4g}"
-        words += f", its moments ± 3 standard errors over {rest.blocks} blocks of rows"
+        words += f", its moments ± 3 standard errors over {rest.columns} columns"
     return Estimate("pivoted Cholesky", (low + high) / 2, low, high, words), part
 
 

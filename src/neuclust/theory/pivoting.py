@@ -10,11 +10,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from neuclust.randomness import stream
 from neuclust.theory.ntk import TangentKernel
 
 Watch = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
-BLOCK = 4096  # rows of the kernel matrix held at a time
+BLOCK = 1024  # rows of the kernel matrix held at a time: few enough for the processor's cache
+ALL, LOOKED = 3000, 200  # up to so many rows every column of what remains is looked at, else so many of them
 JITTER = 1e-10  # of the largest diagonal entry: pivots below it are rounding
 
 
@@ -44,14 +46,22 @@ def pivots(x: Tensor, kernel: TangentKernel, rank: int, left: float = 0.0) -> tu
 
 
 @dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns i of E = H − H_r that were looked at: rows of F (b, r), FᵀE_{·i} (b, r) and Σ_j E_ji² (b,)."""
+
+    factor: Tensor
+    products: Tensor
+    squares: Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class LowRank:
     """What is known of H from r of its columns: the Gram matrix (r, r) of the factor and the trace that remains."""
 
     inner: Tensor  # FᵀF with H_r = FFᵀ
     left: float  # τ ≥ 0
     rows: int
-    landmarks: Tensor  # (r, d), the pivot rows
-    root: Tensor  # (r, r), lower Cholesky factor of their own kernel matrix: F = H_{·P} root⁻ᵀ
+    looked: Columns
 
     @property
     def rank(self) -> int:
@@ -64,20 +74,31 @@ class LowRank:
 
 
 def low_rank(x: Tensor, kernel: TangentKernel, landmarks: Tensor, watch: Watch = unwatched) -> LowRank:
-    """H_r of the rows x (n, d) by landmarks (r, d), in blocks: n r² multiplications, r² numbers held."""
+    """H_r of the rows x (n, d) by landmarks (r, d), in blocks: n r² multiplications, r² numbers held.
+
+    F = H_{·P} root⁻ᵀ. All columns of what remains are looked at where the set is small, else `LOOKED` drawn ones.
+    """
     corner = kernel(landmarks)
     corner.diagonal().add_(JITTER * float(corner.diagonal().max()))
     root = torch.linalg.cholesky(corner)
-    inner = torch.zeros_like(corner)
+    some = x if len(x) <= ALL else x[torch.from_numpy(stream(0, "columns").choice(len(x), LOOKED, replace=False))]
+    factor = torch.linalg.solve_triangular(root, kernel(some, landmarks).T, upper=False).T
+    mixed = torch.linalg.solve_triangular(root.T, factor.T, upper=True)  # K_P mixed = F F_Sᵀ
+    inner, crossed = torch.zeros_like(corner), torch.zeros_like(mixed)
+    squares = torch.zeros(len(some), dtype=torch.float64)
     for done, block in _blocks(x):
         columns = kernel(block, landmarks)
         inner.addmm_(columns.T, columns)
+        rest = kernel(block, some).sub_(columns @ mixed)
+        crossed.addmm_(columns.T, rest)
+        squares += rest.square_().sum(0)
         watch("kernel columns", done, len(x))
     half = torch.linalg.solve_triangular(root, inner, upper=False)  # L⁻¹ (Σ k kᵀ) L⁻ᵀ = FᵀF
     inner = torch.linalg.solve_triangular(root, half.T, upper=False)
     inner = (inner + inner.T) / 2
     left = float(kernel.diagonal(x).sum() - inner.diagonal().sum())
-    return LowRank(inner, max(left, 0.0), len(x), landmarks, root)
+    looked = Columns(factor, torch.linalg.solve_triangular(root, crossed, upper=False).T, squares)
+    return LowRank(inner, max(left, 0.0), len(x), looked)
 
 
 def _blocks(x: Tensor) -> Iterator[tuple[int, Tensor]]:

@@ -89,9 +89,9 @@ def _new(encoder: Encoder, round: Round, order: Tensor, wanted: int, seen: set[b
             break
         part = order[start : start + 4 * max(wanted, 1)]
         whole = full_at(encoder, round.read, part).numpy() + 0.0
-        for position, row in zip(part.tolist(), whole, strict=True):
-            key = np.ascontiguousarray(row).tobytes()
-            if len(picked) < wanted and key not in seen and row.any():
+        keys = np.ascontiguousarray(whole).view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel().tolist()
+        for position, key, there in zip(part.tolist(), keys, whole.any(1).tolist(), strict=True):
+            if there and len(picked) < wanted and key not in seen:
                 seen.add(key)
                 picked.append(position)
     return torch.tensor(picked, dtype=torch.int64)

@@ -91,7 +91,8 @@ def _lemma(run: RunNumbers) -> Picture:
     figure, axes = _axes()
     rows = [
         ("regret", found.regret, INK), ("exploration Y, γ as played", found.exploration, BLUE),
-        ("exploration Y, γ of Eq. 8", found.exploration_eq_8, BLUE), ("optimism U, γ as played", found.optimism, ORANGE),
+        ("exploration Y, γ of Eq. 8", found.exploration_eq_8, BLUE),
+        ("optimism U, γ as played", found.optimism, ORANGE),
         ("optimism U, γ of Eq. 8", found.optimism_eq_8, ORANGE), ("slate network P", found.slate, GREEN),
         ("P as printed", found.slate_printed, GREEN), ("clusters E", found.clusters, PINK),
     ]  # fmt: skip
@@ -110,7 +111,7 @@ def _lemma(run: RunNumbers) -> Picture:
     axes.grid(axis="x", color="#E3E3E3", linewidth=0.7)
     axes.xaxis.set_major_locator(LogLocator(numticks=6))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{round(math.log10(value))}}}$"))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
     axes.set_xlabel("sum over the run; dashed: all that could be earned")
     caption = "The terms of Lemma 3 beside the regret that happened, all constants 1."
     return Picture("lemma3", "Lemma 3 against the regret", caption, figure)
@@ -130,6 +131,8 @@ def _gamma(run: RunNumbers) -> Picture:
     axes.set_xlabel("round t; dashed: γ as played")
     _legend(axes)
     _plain(axes, y=False)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: _power(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     return Picture("gamma", "γ of Eq. 8, term by term", "A diagnostic, no usable bonus: rewards lie in [0, 1].", figure)
 
 
@@ -212,8 +215,13 @@ def _short(value: float) -> str:
     """As a number up to a million, else as a power of ten."""
     if value < 1e6:
         return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    power = math.floor(math.log10(value))
-    return f"{value / 10**power:.1f}·10{str(power).translate(str.maketrans('0123456789', '⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+    whole = math.floor(math.log10(value))
+    return f"{value / 10**whole:.1f}·{_power(10**whole)}"
+
+
+def _power(value: float) -> str:
+    """A power of ten, in letters: pages draw without a parser of formulas."""
+    return f"10{str(round(math.log10(value))).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 def _plain(axes: Axes, y: bool = True) -> None:

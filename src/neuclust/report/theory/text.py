@@ -114,7 +114,11 @@ def lemma(run: RunNumbers) -> Table:
         ("ΣP as printed, βα = 1 (T ≤ 9/4)", _n(found.slate_printed), ""),
         ("Σw² of played arms", _n(run.width_squares), ""),
         ("its bound in Lemma 11, with d̃ of the contexts above", _n(run.width_bound), ""),
-        ("its bound from what was played, 2 log det Z_T/λ", _n(2 * float(run.series("logdet")[-1])), ""),
+        (
+            "its bound from what was played, 2 log det Z_T/λ (where Σw² ≤ 1 per round)",
+            _n(2 * float(run.series("logdet")[-1])),
+            "",
+        ),
     ]
     return f"Lemma 3 over {run.rounds:,} rounds", ("term", "γ as played", "γ of Eq. 8"), rows
 
