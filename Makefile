@@ -38,7 +38,7 @@ soak: $(STAMP)
 	$(BIN)/python -m tools.reliability_page
 
 docs: $(DOCS_STAMP) build/npm/$(MATHJAX)
-	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build --jobs auto --fail-on-warning --keep-going --quiet docs build/docs/html
 	@echo "The documentation: build/docs/html/index.html"
 
 serve-demo: $(STAMP)

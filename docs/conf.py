@@ -1,6 +1,7 @@
 """The site of the documentation: `make docs` builds it into build/docs/html."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("source-read", _read)
     app.connect("include-read", _included)
     app.connect("autodoc-process-docstring", _docstring)
+    app.connect("html-page-context", _source)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -98,6 +100,12 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
 
 def _included(app: Any, path: Path, docname: str, source: list[str]) -> None:  # noqa: ARG001
     source[0] = made.included(source[0])
+
+
+def _source(app: Any, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:  # noqa: ARG001
+    """Pages of source without links back, which name the module of the first documented name for all names."""
+    if page.startswith("_modules/") and "body" in context:
+        context["body"] = re.sub(r'<a class="viewcode-back"[^>]*>.*?</a>', "", context["body"])
 
 
 def _docstring(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:  # noqa: ARG001
