@@ -112,7 +112,8 @@ from neuclust.doors.mlflow.tracking import Tracking
 
 tracking = Tracking.opened("sqlite:///mlflow.db", "neuclust")
 sink = MlflowSink(tracking, "small", print)
-for task, record in zip(tasks := neuclust.tasks(["linucb"], "clusters", rounds=3, seeds=range(2)), neuclust.play(tasks)):
+tasks = neuclust.tasks(["linucb"], "clusters", rounds=3, seeds=range(2))
+for task, record in zip(tasks, neuclust.play(tasks), strict=True):
     sink.send(task.key, record)
 sink.close()
 print(len(list(tracking.runs({"neuclust.kind": "run"}))))
