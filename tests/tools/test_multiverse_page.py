@@ -2,13 +2,13 @@
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from neuclust.analysis.multiverse.outcomes import outcomes_of
 from neuclust.experiment.multiverse.grid import ROLES, read_grid
+from neuclust.experiment.multiverse.grids import FULL
 from neuclust.experiment.multiverse.record import read_record
 from tools.multiverse_page import PAGE, PICTURE, RECORD, TEMPLATE, page_text, picture_text
 
@@ -35,7 +35,7 @@ def test_another_run_makes_another_page_and_another_curve(record: dict[str, Any]
 
 def test_the_record_is_of_the_committed_grid(record: dict[str, Any]) -> None:
     """A reading, an argument or a cell that changed in the grid has to be played or taken again."""
-    grid = read_grid(Path("experiments/multiverse.toml"))
+    grid = read_grid(FULL)
     assert [cell["options"] for cell in record["cells"]] == [list(cell.options) for cell in grid.cells]
     told = [(r["name"], r["question"], r["preferred"], r["why"], list(r["options"])) for r in record["readings"]]
     assert told == [(r.name, r.question, r.preferred, r.why, list(r.options)) for r in grid.readings]
