@@ -52,8 +52,8 @@ def _contestant(options: TheoryOptions) -> Contestant:
 def _problem(options: TheoryOptions) -> Problem:
     if options.env == "replay":
         raise ConfigError("replay needs a prepared file of ratings; name the file instead", field="env")
-    sizes = {"slate_size": options.slate_size, "rounds": options.rounds}
-    return Problem(options.env or DEFAULT_ENV, data=options.data, **sizes)  # type: ignore[arg-type]  # whole numbers
+    name = options.env or DEFAULT_ENV
+    return Problem(name, data=options.data, slate_size=options.slate_size, rounds=options.rounds)
 
 
 def analyse(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.core import Round
@@ -88,9 +89,11 @@ def _new(encoder: Encoder, round: Round, order: Tensor, wanted: int, seen: set[b
         if len(picked) >= wanted:
             break
         part = order[start : start + 4 * max(wanted, 1)]
-        whole = full_at(encoder, round.read, part).numpy() + 0.0
-        keys = np.ascontiguousarray(whole).view(np.dtype((np.void, whole.itemsize * whole.shape[1]))).ravel().tolist()
-        for position, key, there in zip(part.tolist(), keys, whole.any(1).tolist(), strict=True):
+        whole: NDArray[np.float64] = full_at(encoder, round.read, part).numpy() + 0.0
+        held = np.ascontiguousarray(whole).tobytes()
+        size = len(held) // len(part)
+        for place, (position, there) in enumerate(zip(part.tolist(), whole.any(axis=1).tolist(), strict=True)):
+            key = held[place * size : (place + 1) * size]
             if there and len(picked) < wanted and key not in seen:
                 seen.add(key)
                 picked.append(position)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from neuclust.environments.catalogue import environments
 from neuclust.errors import ConfigError, DataError, one_of
@@ -41,8 +42,10 @@ class Recorded:
         """The problem as it was played; a file has to be given again, since records hold its name alone."""
         record = self.first
         name = record.env.removesuffix(TWIN)
-        options = {key: record.problem.get(key) for key in ("slate_reward", "arms_per_round", "start_ratings")}
-        shared = {"slate_size": record.slate_size or 5, "rounds": record.rounds_asked or record.rounds}
+        options: dict[str, Any] = {
+            key: record.problem.get(key) for key in ("slate_reward", "arms_per_round", "start_ratings")
+        }
+        options |= {"slate_size": record.slate_size or 5, "rounds": record.rounds_asked or record.rounds}
         if record.rewards in ("simulated", "replayed") or name not in environments():
             if data is None:
                 wanted = f"the prepared file {record.env}.npz that the runs were played on"
@@ -51,8 +54,8 @@ class Recorded:
                 raise ConfigError(
                     f"expected a file named {record.env}.npz, as the records say, got {data}", field="data"
                 )
-            return Problem(data=data, **shared, **options)  # type: ignore[arg-type]  # as a record keeps them
-        return Problem(name, data=data, **shared, **options)  # type: ignore[arg-type]
+            return Problem(data=data, **options)
+        return Problem(name, data=data, **options)
 
     def agrees(self, regret: float) -> bool:
         """Whether a replay came to the recorded regret."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -226,10 +227,10 @@ def _power(value: float) -> str:
 
 def _plain(axes: Axes, y: bool = True) -> None:
     """Numbers instead of powers of ten."""
-    which: Sequence[object] = (axes.xaxis, axes.yaxis) if y else (axes.xaxis,)
+    which: Sequence[Axis] = (axes.xaxis, axes.yaxis) if y else (axes.xaxis,)
     for axis in which:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))  # type: ignore[attr-defined]
-        axis.set_minor_formatter(NullFormatter())  # type: ignore[attr-defined]
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _legend(axes: Axes) -> None:
