@@ -21,23 +21,37 @@ import torch
 
 from neuclust.analysis.theory.contexts import Sampling, sample
 from neuclust.analysis.theory.problem import Shape
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.experiment.contestants import parse_contestants
 from neuclust.experiment.problem import Problem, open_problem
 from neuclust.files import write_text
+from neuclust.models.encoder import Encoder, EncoderConfig, full_at
 from neuclust.theory import effective_dimension as dimension
-from neuclust.theory.folding import Folded
+from neuclust.theory.folding import Folded, fold
 from neuclust.theory.ntk import TangentKernel, decay_exponent, width_errors
 
 THREADS = 2
 WIDTHS = {1: (32, 128, 512, 2048, 8192), 2: (32, 96, 288, 864)}
 
 
-def contexts(data: Path | None, env: str, count: int, rounds: int) -> Folded:
-    """Distinct contexts of the first rounds as the default policy's net reads them."""
-    problem = Problem(data=data) if data is not None else Problem(env)
+def opened(data: Path | None, env: str) -> tuple[SlateEnvironment, EncoderConfig]:
+    """The problem, and how the default policy's net reads it."""
     (contestant,) = parse_contestants(["neuclust"], settings=())
-    environment = open_problem(problem).environment(0)
-    return sample(environment, Shape.of(contestant).arms.encoder, Sampling(count, rounds)).folded
+    problem = Problem(data=data) if data is not None else Problem(env)
+    return open_problem(problem).environment(0), Shape.of(contestant).arms.encoder
+
+
+def everything(environment: SlateEnvironment, config: EncoderConfig, count: int) -> Folded:
+    """All contexts of the first rounds, as many rounds as hold `count` of them, equal and parallel ones folded."""
+    encoder, rows, held = Encoder(config, environment.dim, even=False), list[torch.Tensor](), 0
+    for t in range(1, environment.horizon + 1):
+        read = environment.round(t).read
+        encoder.settle(read)
+        rows.append(full_at(encoder, read, torch.arange(len(read.contexts))))
+        held += len(rows[-1])
+        if held >= count:
+            break
+    return fold(torch.cat(rows))
 
 
 def widths(folded: Folded) -> dict[str, Any]:
@@ -68,10 +82,10 @@ def timed(way: Callable[[], dimension.Estimate]) -> dict[str, Any]:
     return asdict(found) | {"seconds": time.perf_counter() - wall, "processor_seconds": time.process_time() - cpu}
 
 
-def large(data: Path | None, env: str, count: int, rank: int) -> dict[str, Any]:
-    """d̃ of `count` contexts from both sides, from reading the problem to the answer."""
+def large(environment: SlateEnvironment, config: EncoderConfig, count: int, rank: int) -> dict[str, Any]:
+    """d̃ of `count` contexts from both sides, from the rounds to the answer."""
     wall, cpu = time.perf_counter(), time.process_time()
-    folded = contexts(data, env, count, rounds=max(1, count // 1000))
+    folded = everything(environment, config, count)
     gathered = time.perf_counter() - wall
     found, _ = dimension.bracket(folded, TangentKernel(1), 1.0, rank)
     return asdict(found) | {
@@ -90,7 +104,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a prepared file (default: the twin of MovieLens)")
     parser.add_argument("--contexts", type=int, default=2000, help="of the comparison of methods")
     parser.add_argument("--large", type=int, default=1_000_000, help="contexts of the large set; 0: none")
-    parser.add_argument("--rank", type=int, default=600, help="columns of the large set's low-rank part")
+    parser.add_argument("--rank", type=int, default=800, help="columns of the large set's low-rank part")
     parser.add_argument("--json", type=Path, help="where the record goes")
     options = parser.parse_args()
     torch.set_num_threads(THREADS)
@@ -99,10 +113,11 @@ def main() -> None:
         "problem": env if options.data is None else options.data.stem,
         "threads": THREADS, "torch": torch.__version__, "machine": platform.machine(),
     }  # fmt: skip
+    environment, config = opened(options.data, env)
     if options.large:  # first: peak memory is the process's
-        record["large"] = large(options.data, env, options.large, options.rank)
+        record["large"] = large(environment, config, options.large, options.rank)
         show("large", record["large"])
-    folded = contexts(options.data, env, options.contexts, rounds=100)
+    folded = sample(environment, config, Sampling(options.contexts, rounds=100)).folded
     record["contexts"], record["directions"] = folded.total, len(folded.rays)
     record["methods"] = methods(folded, 1.0)
     for each in record["methods"]:

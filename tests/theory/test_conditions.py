@@ -44,7 +44,7 @@ def test_the_papers_experiment_is_as_far_from_its_condition_as_stated() -> None:
 
 
 def test_a_width_whose_powers_no_float_holds_is_a_logarithm() -> None:
-    huge = replace(MOVIELENS, width=3 * 10**300)
+    huge = replace(MOVIELENS, width=3e300)
     assert all(line.holds for line in condition_1(huge, 1.0))
     assert condition_1(huge, 1.0)[0].actual == pytest.approx(300 + math.log10(3))
     assert theorem_1(huge).step == pytest.approx(1e-300 / 3 / 5001)

@@ -25,7 +25,7 @@ class Sizes:
     rounds: int
     arms: int
     slate_size: int
-    width: int
+    width: float  # a statement may be asked about widths that no net can have
     depth: int
     ridge: float = 1.0
     confidence: float = 0.1

@@ -92,7 +92,7 @@ def _new(encoder: Encoder, round: Round, order: Tensor, wanted: int, seen: set[b
         whole: NDArray[np.float64] = full_at(encoder, round.read, part).numpy() + 0.0
         held = np.ascontiguousarray(whole).tobytes()
         size = len(held) // len(part)
-        for place, (position, there) in enumerate(zip(part.tolist(), whole.any(axis=1).tolist(), strict=True)):
+        for place, (position, there) in enumerate(zip(part.tolist(), np.any(whole != 0, axis=1).tolist(), strict=True)):
             key = held[place * size : (place + 1) * size]
             if there and len(picked) < wanted and key not in seen:
                 seen.add(key)

@@ -85,7 +85,7 @@ def lemma_3(steps: Sequence[Step], numbers: ProblemNumbers, constants: Constants
 def _stated_offset(step: Step, numbers: ProblemNumbers, constants: Constants) -> float:
     """e_t with γ_{t−1} of Eq. 8."""
     sizes = numbers.sizes
-    at = Progress(step.t * sizes.slate_size, 0.0, sizes.ridge, sizes.width, sizes.depth, 0.0, 0)
+    at = Progress(step.t * sizes.slate_size, 0.0, sizes.ridge, int(sizes.width), sizes.depth, 0.0, 0)
     return bounds.offset(step.terms.value if step.terms is not None else math.nan, at, constants)
 
 
