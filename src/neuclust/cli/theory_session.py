@@ -14,6 +14,7 @@ from neuclust.cli.commands.theory import TheoryOptions
 from neuclust.cli.console import make_console
 from neuclust.cli.outputs import STDOUT, Outputs, require_writable, say_bad
 from neuclust.cli.watching import Watch, watching
+from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
 from neuclust.experiment.contestants import Contestant, parse_contestants
 from neuclust.experiment.problem import DEFAULT_ENV, Problem, open_problem
@@ -21,6 +22,7 @@ from neuclust.files import write_text
 
 DOCUMENT, PAGE = "theory.json", "theory.html"
 POLICY = "neuclust"
+WORK, LEAST_PLAYED = 400_000_000, 20  # numbers in the contexts of all rounds played, and rounds at least
 
 
 def look(options: TheoryOptions) -> None:
@@ -67,7 +69,7 @@ def analyse(
     shape = Shape.of(contestant)
     numbers = problem_numbers(environment, shape, Sampling(options.contexts, options.first, options.seed), watch)
     most = opened.rounds if recorded is None else recorded.first.rounds
-    rounds = most if options.play is None else min(options.play, most)
+    rounds = affordable(environment, most) if options.play is None else min(options.play, most)
     if rounds == 0:
         return numbers, None
     curves = recorded.curves if recorded is not None and rounds == most else []
@@ -75,6 +77,11 @@ def analyse(
     if recorded is not None and rounds == most:
         run = replace(run, same_as_recorded=recorded.agrees(float(run.series("regret").sum())))
     return numbers, run
+
+
+def affordable(environment: SlateEnvironment, most: int) -> int:
+    """Rounds that are played where nobody says how many: all, or fewer where a round has very many numbers."""
+    return min(most, max(LEAST_PLAYED, WORK // (environment.n_arms * environment.dim)))
 
 
 def deliver(numbers: ProblemNumbers, run: RunNumbers | None, outputs: Outputs, options: TheoryOptions) -> None:
@@ -98,8 +105,14 @@ def deliver(numbers: ProblemNumbers, run: RunNumbers | None, outputs: Outputs, o
     from neuclust.report.theory.text import text
 
     sys.stdout.write(text(numbers, run))
-    if run is not None and run.same_as_recorded is False and not options.quiet:
-        said = "the run played again has another regret than its record: another version or engine made it"
+    if run is None or options.quiet:
+        return
+    notes = []
+    if run.same_as_recorded is False:
+        notes.append("the run played again has another regret than its record: another version or engine made it")
+    if options.play is None and run.rounds < numbers.sizes.rounds:
+        notes.append(f"{run.rounds:,} of {numbers.sizes.rounds:,} rounds were played; --play N plays as many as you like")
+    for said in notes:
         make_console(stderr=True).print(f"note: {said}", markup=False, soft_wrap=True)
 
 

@@ -18,6 +18,7 @@ from neuclust.theory.folding import Folded, fold
 from neuclust.theory.pivoting import Watch, unwatched
 
 SLATES = 200  # whose slopes are looked at
+WHOLE = 4000  # contexts of which every pair is looked at: matrices of 128 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,13 @@ class Sample:
     flattest: float  # smallest
     lowest_mean: float  # of all arms in the rounds looked at
     highest_mean: float
+
+    @property
+    def paired(self) -> tuple[Tensor, Tensor]:
+        """Contexts and means of which every pair is looked at: all of them, or `WHOLE`, evenly spaced."""
+        count = len(self.contexts)
+        chosen = torch.linspace(0, count - 1, min(count, WHOLE), dtype=torch.float64).round().long()
+        return self.contexts[chosen], self.means[chosen]
 
 
 def sample(environment: SlateEnvironment, config: EncoderConfig, how: Sampling, watch: Watch = unwatched) -> Sample:

@@ -112,7 +112,7 @@ def problem_numbers(
         shape.arms.schedule.confidence,
     )  # fmt: skip
     estimates, by_convention, growth = _dimensions(found, kernel, ridge, watch)
-    bound = norm_bound(found.contexts, found.means, kernel)
+    bound = norm_bound(*found.paired, kernel)
     encoder = Encoder(shape.arms.encoder, environment.dim, even=False)
     encoder.settle(environment.round(1).read)
     clusters = cluster_numbers(environment, encoder, shape.clusters, how.seed, watch)
@@ -150,7 +150,7 @@ def _checks(
     times = np.array(clusters.times, dtype=np.float64)
     others, best = (np.array([getattr(each, name) for each in clusters.aligned]) for name in ("others", "best"))
     checks = [
-        smoothness(found.steepest, found.contexts, found.means, largest),
+        smoothness(found.steepest, *found.paired, largest),
         monotone(found.flattest),
         noise(found.lowest_mean, found.highest_mean, isinstance(pays, Amounts)),
         contexts_check(found.contexts, bound, found.folded.parallel),

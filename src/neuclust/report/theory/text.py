@@ -63,7 +63,8 @@ def conditions(numbers: ProblemNumbers) -> Table:
     ]  # fmt: skip
     by_jitter = ", ".join(f"{_n(value)} at {jitter:g}" for jitter, value in numbers.bound.by_jitter)
     settles = "settles" if numbers.bound.settles else "grows"
-    rows.append(("norm bound S = √(2hᵀH⁻¹h)", "finite as the jitter falls", by_jitter, settles))
+    paired = len(numbers.sample.paired[0])
+    rows.append((f"norm bound S = √(2hᵀH⁻¹h), {paired:,} contexts", "finite as the jitter falls", by_jitter, settles))
     return "Condition 1, Theorem 1 and S (constants 1)", ("what it is for", "asks", "here", ""), rows
 
 
