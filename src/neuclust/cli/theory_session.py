@@ -111,7 +111,7 @@ def deliver(numbers: ProblemNumbers, run: RunNumbers | None, outputs: Outputs, o
     if run.same_as_recorded is False:
         notes.append("the run played again has another regret than its record: another version or engine made it")
     if options.play is None and run.rounds < numbers.sizes.rounds:
-        notes.append(f"{run.rounds:,} of {numbers.sizes.rounds:,} rounds were played; --play N plays as many as you like")
+        notes.append(f"{run.rounds:,} of {numbers.sizes.rounds:,} rounds were played; --play N plays more")
     for said in notes:
         make_console(stderr=True).print(f"note: {said}", markup=False, soft_wrap=True)
 

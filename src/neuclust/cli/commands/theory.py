@@ -21,7 +21,9 @@ class TheoryOptions:
         None, "Whose net, clusters and run. Default: neuclust, with --run the first of its presets.", "NAME[:PRESET]"
     )
     settings: list[str] | None = settings_option()
-    play: int | None = option(None, "Rounds that are played; 0: none. Default: all, fewer of a very large problem.", "N", min=0, heading="How")
+    play: int | None = option(
+        None, "Rounds that are played; 0: none. Default: all, or fewer of a large problem.", "N", min=0, heading="How"
+    )
     contexts: int = option(2000, "Distinct contexts that the kernel matrix is made of.", "N", min=2)
     first: int = option(100, "The first rounds that they come from.", "N", min=1)
     seed: int = option(0, "Of the contexts, and of the run where none is recorded.", "N", min=0)
