@@ -22,7 +22,7 @@ from neuclust.files import write_text
 
 DOCUMENT, PAGE = "theory.json", "theory.html"
 POLICY = "neuclust"
-WORK, LEAST_PLAYED = 400_000_000, 20  # numbers in the contexts of all rounds played, and rounds at least
+WORK, LEAST_PLAYED = 1_000_000_000, 20  # numbers in the contexts of all rounds played, and rounds at least
 
 
 def look(options: TheoryOptions) -> None:
