@@ -81,11 +81,16 @@ def kind_of(kind: type, name: str) -> str:
 
 
 def _spoken(low: float, high: float) -> str:
-    start = f"of at least {low:g}" if high == math.inf else f"from {low:g}"
+    start = f"of at least {_digits(low)}" if high == math.inf else f"from {_digits(low)}"
     if low == math.nextafter(round(low), math.inf):
         start = f"above {round(low)}"
-    end = "" if high == math.inf else " to below 1" if high == BELOW_ONE else f" to {high:g}"
+    end = "" if high == math.inf else " to below 1" if high == BELOW_ONE else f" to {_digits(high)}"
     return start + end
+
+
+def _digits(value: float) -> str:
+    """All digits of a whole number, else the shortest form."""
+    return str(int(value)) if value == round(value) else f"{value:g}"
 
 
 def _check_entry(kind: type, name: str, value: object) -> None:

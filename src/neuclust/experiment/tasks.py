@@ -12,7 +12,7 @@ import neuclust
 from neuclust.core import Policy
 from neuclust.data.dataset import ProfileDataset, load_dataset
 from neuclust.environments.slates import SlateEnvironment
-from neuclust.errors import DataError
+from neuclust.errors import ConfigError, DataError
 from neuclust.experiment.contestants import Contestant, parse_contestants
 from neuclust.experiment.held_out import LaterRounds, Part, split_problem
 from neuclust.experiment.problem import DEFAULT_ENV, OpenProblem, Problem, open_problem
@@ -52,22 +52,31 @@ class Task:
 
 
 def tasks(
-    policies: Sequence[str],
+    policies: str | Sequence[str],
     env: str | Problem = DEFAULT_ENV,
     *,
-    seeds: Iterable[int] = (0,),
+    seeds: int | Iterable[int] = (0,),
     rounds: int | None = None,
     settings: Sequence[str] = (),
 ) -> tuple[Task, ...]:
     """The runs of policies (`NAME` or `NAME:PRESET`) on a problem, for every seed; all of it is checked here.
 
-    `env` is a built-in problem, or a `Problem` with a file and options. `settings` are `key=value`, or
-    `NAME.key=value` for one policy.
+    `env` is a built-in problem, or a `Problem` with a file and options. `seeds` are the seeds themselves, or how many:
+    0, 1, …. `settings` are `key=value`, or `NAME.key=value` for one policy.
     """
     problem = env if isinstance(env, Problem) else Problem(env)
     if rounds is not None:
         problem = replace(problem, rounds=rounds)
-    return make_tasks(problem, parse_contestants(policies, settings=settings), tuple(seeds))
+    names = [policies] if isinstance(policies, str) else policies
+    return make_tasks(problem, parse_contestants(names, settings=settings), _seeds(seeds))
+
+
+def _seeds(given: int | Iterable[int]) -> tuple[int, ...]:
+    found = tuple(range(given) if isinstance(given, int) else given)
+    if not found or not all(isinstance(seed, int) and seed >= 0 for seed in found):
+        wanted = "seeds of at least 0, or how many of them"
+        raise ConfigError(f"expected {wanted}, got {given!r:.100}; name at least one", field="seeds")
+    return found
 
 
 def make_tasks(problem: Problem, contestants: Sequence[Contestant], seeds: Sequence[int]) -> tuple[Task, ...]:

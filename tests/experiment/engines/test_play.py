@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from sweep_files import BROKEN, Ear, tiny_tasks, write_problem
@@ -65,3 +66,12 @@ def test_the_device_engine_refuses_before_it_plays_and_stops_when_asked(tmp_path
     with pytest.raises(ConfigError, match="expected cpu or cuda"):
         list(DeviceEngine("abacus").play(small_tasks(tmp_path, "cn-ucb"), ear))
     assert list(make_engine("device")(small_tasks(tmp_path, "cn-ucb"), Ear(stop=lambda: True))) == []
+
+
+def test_seeds_are_named_or_counted() -> None:
+    counted = neuclust.tasks("uniform", "quadratic", seeds=3, rounds=2)
+    assert [task.seed for task in counted] == [0, 1, 2]
+    assert counted == neuclust.tasks(["uniform"], "quadratic", seeds=(0, 1, 2), rounds=2)
+    for wrong in (0, -1, (), ("1",), (-4,)):
+        with pytest.raises(ConfigError, match="seeds"):
+            neuclust.tasks("uniform", "quadratic", seeds=cast("int", wrong), rounds=2)
