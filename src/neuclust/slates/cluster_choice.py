@@ -77,7 +77,7 @@ class ClusterReport:
         halves = f"halves agree to {self.stability:.2f}"
         if self.clustered:
             return f"{self.count} clusters by {self.criterion} ({found}; {halves})"
-        return f"the {self.arms} arms form no clusters ({found}; {halves}): one cluster is used"
+        return f"the {self.arms:,} arms form no clusters ({found}; {halves}): one cluster is used"
 
 
 def choose_clusters(data: Tensor, criterion: str = "stability", most: int = 30, seed: int = 0) -> ClusterReport:
