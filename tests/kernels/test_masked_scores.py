@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from neuclust.kernels import jit
 from neuclust.kernels.jit import Floats
 from neuclust.kernels.scoring import masked_scores
-from neuclust.kernels.scoring.masked_scores import Supports
+from neuclust.kernels.scoring.masked_scores import MergedRows
 
 pytestmark = pytest.mark.skipif(not jit.available, reason="Numba is not installed")
 
@@ -26,6 +26,7 @@ def contexts(n: int, d: int, seed: int) -> tuple[Floats, np.random.Generator]:
     if d > 2:
         x[:, 1] = 3.0 * x[:, 0]
         x[:, 2] = 0.0
+        x[:, -1] = -0.7 * x[:, 0]
     x[-1] = x[0]
     return np.ascontiguousarray(x), rng
 
@@ -43,7 +44,7 @@ def features(x: Floats) -> Floats:
 def test_linear_values(n: int, d: int, seed: int) -> None:
     x, rng = contexts(n, d, seed)
     weights = rng.standard_normal(3 + 3 * d)
-    found = masked_scores.linear_values(x, weights)
+    found = masked_scores.linear_values(MergedRows.of(x), weights)
     np.testing.assert_allclose(found, features(x) @ weights, rtol=1e-12, atol=1e-12)
     assert found[0] == found[-1]
 
@@ -55,19 +56,49 @@ def test_merged_widths_are_those_of_all_columns(n: int, d: int, seed: int, squar
     size = 3 + 3 * d if squared else 2 + 2 * d
     root, norms = rng.standard_normal((size, size)), rng.uniform(0.5, 2.0, size)
     phi = features(x)[:, :size] / norms
-    found = masked_scores.merged_widths(x, root.T @ root, norms)
+    found = masked_scores.merged_widths(MergedRows.of(x), root.T @ root, norms)
     np.testing.assert_allclose(found, np.linalg.norm(phi @ root.T, axis=1), rtol=1e-9, atol=1e-9)
     assert found[0] == found[-1]
 
 
-def test_supports_are_the_sets_of_rows_where_columns_are_not_0() -> None:
-    x = np.array([[1.0, 3.0, 0.0, 2.0, 0.0], [1.0, 3.0, 0.0, 5.0, 4.0], [0.0, 0.0, 0.0, 0.0, 4.0]])
-    found = Supports.of(x)
-    assert found.label[0] == found.label[1] == found.label[3] != found.label[4]
-    assert found.label[2] == -1
-    np.testing.assert_array_equal(found.level[[0, 1, 4]], [1.0, 3.0, 4.0])
-    assert np.isnan(found.level[3])
-    assert len(found.first) == 2
+def written_out(rows: MergedRows, n: int) -> Floats:
+    """x (n, d) from what is kept of it."""
+    y = np.zeros((n, rows.size + 1))  # the last one stands for columns of zeros, whose place is −1
+    for i in range(n):
+        entries = slice(rows.starts[i], rows.starts[i + 1])
+        y[i, rows.index[entries]] = rows.value[entries]
+    x: Floats = y[:, rows.place] * rows.factor
+    return x
+
+
+@settings(deadline=None, max_examples=60)
+@given(n=ROWS, d=COLUMNS, seed=SEEDS)
+def test_merged_rows_are_the_contexts(n: int, d: int, seed: int) -> None:
+    x, _ = contexts(n, d, seed)
+    rows = MergedRows.of(x)
+    np.testing.assert_allclose(written_out(rows, n), x, rtol=1e-12)
+    np.testing.assert_allclose(rows.sums[:, 1], x.sum(1), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(rows.sums[:, 0], np.maximum((x != 0).sum(1), 1))
+
+
+def test_columns_of_one_value_and_multiples_are_merged() -> None:
+    x = np.array([[1.0, 3.0, 0.0, 2.0, 0.0, 0.2], [1.0, 3.0, 0.0, 5.0, 4.0, 0.5], [0.0, 0.0, 0.0, 0.0, 4.0, 0.0]])
+    found = MergedRows.of(x)
+    assert found.mask[0] == found.mask[1] == found.mask[3] == found.mask[5] != found.mask[4]
+    assert found.place[2] == found.mask[2] == -1
+    np.testing.assert_array_equal(found.factor[[0, 1, 4]], [1.0, 3.0, 4.0])
+    assert found.place[3] == found.place[5] == 2  # 0.2 = 0.1 · 2, 0.5 = 0.1 · 5
+    assert found.size == 3
+
+
+def test_columns_that_are_multiples_in_the_leading_rows_alone_are_kept_apart() -> None:
+    x = np.random.default_rng(0).uniform(1.0, 2.0, (100, 2))
+    x[:, 1] = 3.0 * x[:, 0]
+    assert MergedRows.of(x).size == 2  # the mask, and one column
+    x[99, 1] *= 1.001
+    rows = MergedRows.of(x)
+    assert rows.size == 3
+    np.testing.assert_array_equal(written_out(rows, 100), x)
 
 
 @settings(deadline=None, max_examples=40)
@@ -79,5 +110,5 @@ def test_relu_values(n: int, d: int, seed: int, longest: float) -> None:
     units = np.maximum(np.concatenate([x, pooled, np.ones((n, 1))], 1) @ hidden, 0)
     lengths = np.linalg.norm(units, axis=1, keepdims=True)
     units = units * np.minimum(1.0, longest / np.maximum(lengths, 1e-300))
-    found = masked_scores.relu_values(x, hidden, outputs, longest)
+    found = masked_scores.relu_values(MergedRows.of(x), hidden, outputs, longest)
     np.testing.assert_allclose(found, outputs[:, :1] + outputs[:, 1:] @ units.T, rtol=1e-12, atol=1e-12)

@@ -169,7 +169,7 @@ class Chooser:
         self, requests: Sequence[Request], offers: Sequence[Offer], users: Sequence[Matrix], asked: Sequence[int]
     ) -> dict[int, Slate]:
         """Slates of several requests by a policy that reads functions of items instead of features; {}: by none."""
-        if len(asked) < 2 or not isinstance(self.learner.player, SelectsMany):
+        if not asked or not isinstance(self.learner.player, SelectsMany):
             return {}
         design, codes = self.schema.design, [offers[at].codes for at in asked]
         rows, known = codes, np.arange(len(self.catalogue.rows))

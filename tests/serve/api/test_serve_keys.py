@@ -69,6 +69,25 @@ def test_every_route_is_in_the_table(keyed: tuple[RunningService, dict[str, str]
     assert found == set(ROUTES)
 
 
+@pytest.mark.parametrize(
+    ("last", "body"),
+    [("recommendations", {}), ("recommendations:batch", {"requests": [{}]}),
+     ("feedback", {"decision_id": "a", "items": {}}),
+     ("feedback:batch", {"feedback": [{"decision_id": "a", "items": {}}]})],
+)  # fmt: skip
+def test_requests_in_order_need_the_scope_too(
+    keyed: tuple[RunningService, dict[str, str]], last: str, body: object
+) -> None:
+    """Fails when a busy route, which is answered past the framework, opens for another scope or without a key."""
+    service, secrets = keyed
+    allowed = {"feedback" if "feedback" in last else "recommend", "admin"}
+    for name, secret in secrets.items():
+        headers = {"Authorization": f"Bearer {secret}"}
+        status = service.client.post(f"/v1/recommenders/shop/{last}", json=body, headers=headers).status_code
+        assert (status == 403) == (name not in allowed), (name, status)
+    assert httpx.post(f"{service.address}/v1/recommenders/shop/{last}", json=body).status_code == 401
+
+
 @pytest.mark.parametrize(("method", "path"), sorted(ROUTES))
 def test_a_route_opens_for_its_scope_alone(
     keyed: tuple[RunningService, dict[str, str]], method: str, path: str

@@ -1,8 +1,10 @@
-"""Compiled scores of contexts that are mostly 0: only the entries that are not 0 are read.
+"""Compiled scores of contexts that are mostly 0, by the few functions of an arm that their columns are multiples of.
 
 A context x (d,) with q entries that are not 0 has the features φ = [1, Σx, x, m, Σx², x²] with the mask m = [x ≠ 0],
-all but the first divided by q: p = 3 + 3d columns, of which a model reads a leading part. Rows x are (n, d), contiguous
-and in double precision. A row's numbers depend on that row alone, never on its place: equal contexts have equal scores.
+all but the first divided by q: p = 3 + 3d columns, of which a model reads a leading part. Columns made of an item's
+category are 0 or one value, and products of an item's column with a user's are multiples of that column: `MergedRows`
+finds both, and scores read about ten numbers per arm in the place of d. A row's numbers do not depend on its place:
+equal contexts have equal scores.
 """
 
 import math
@@ -12,52 +14,61 @@ import numpy as np
 
 from neuclust.kernels.jit import Floats, Integers, compiled
 
-
-@compiled
-def linear_values(x: Floats, weights: Floats) -> Floats:
-    """wᵀφ for weights (p,): (n,)."""
-    n, d = x.shape
-    average, mask, squares = weights[2 : 2 + d], weights[2 + d : 2 + 2 * d], weights[3 + 2 * d :]
-    out = np.empty(n)
-    for i in range(n):
-        q, first, second, total = 0, 0.0, 0.0, 0.0
-        for j in range(d):
-            value = x[i, j]
-            if value != 0.0:
-                q += 1
-                first += value
-                second += value * value
-                total += value * (average[j] + value * squares[j]) + mask[j]
-        out[i] = weights[0] + (weights[1] * first + weights[2 + 2 * d] * second + total) / max(q, 1)
-    return out
+PROPOSED = 64  # rows by which columns are proposed to be multiples of each other, before all rows are read
+ALIKE = 1e-13  # relative difference up to which an entry counts as a multiple: some hundred roundings
 
 
 @dataclass(frozen=True, slots=True)
-class Supports:
-    """Which columns of some contexts are alike: `label` (d,) numbers the sets of rows where a column is not 0 (−1: it
-    is 0 everywhere), `level` (d,) is the only value of a column beside 0 (NaN: it has several), `first` (C,) has one
-    column of every such set. What items of a category have of it is 0 or the same, so that few sets remain."""
+class MergedRows:
+    """Contexts x (n, d) as y (n, s), sparse: one indicator per set of rows in which columns are not 0, then one column
+    of every class of columns that are multiples of each other and have several values beside 0.
+    x_j = factor_j · y[place_j], and the mask of column j is y[mask_j]; −1: column j is 0 everywhere."""
 
-    label: Integers
-    level: Floats
-    first: Integers
+    place: Integers  # (d,)
+    mask: Integers  # (d,)
+    factor: Floats  # (d,)
+    indicators: int  # entries of y that are 0 or 1, the leading ones
+    size: int  # s
+    starts: Integers  # (n + 1,) row i has entries starts[i] … starts[i + 1] − 1
+    index: Integers
+    value: Floats
+    sums: Floats  # (n, 3): q, Σx and Σx²
 
     @classmethod
-    def of(cls, x: Floats) -> "Supports":
-        """The supports of contexts x (n, d)."""
-        codes, level = _column_codes(x)
-        label = np.full(len(codes), -1)
+    def of(cls, x: Floats) -> "MergedRows":
+        """Contexts x (n, d), contiguous and in double precision."""
+        codes, level, begin, filled = _column_codes(x)
         used = np.flatnonzero(codes)
-        _, first, label[used] = np.unique(codes[used], return_index=True, return_inverse=True)
-        return cls(label, level, used[first])
+        mask = np.full(len(codes), -1)
+        _, first, mask[used] = np.unique(codes[used], return_index=True, return_inverse=True)
+        place, factor = mask.copy(), np.where(mask < 0, 0.0, level)
+        varied = np.flatnonzero(np.isnan(level))
+        owner, ratio = _multiples(x, varied, mask[varied], begin[varied])
+        chosen, place[varied] = np.unique(owner, return_inverse=True)
+        place[varied] += len(first)
+        factor[varied] = ratio
+        shares = _shares(place, mask, factor, len(first) + len(chosen))
+        columns = np.concatenate([used[first], varied[chosen]])
+        rows = _rows(x, columns, len(first), shares, int(filled[columns].sum()))
+        return cls(place, mask, factor, len(first), len(columns), *rows)
+
+    def added(self, by_column: Floats, place: Integers, factor: Floats) -> Floats:
+        """Σ_j factor_j · by_column_j of the columns that have each place, by_column (d, …) -> (s, …)."""
+        used = place >= 0
+        out = np.zeros((self.size, *by_column.shape[1:]))
+        scaled = by_column[used] * factor[used].reshape(-1, *[1] * (by_column.ndim - 1))
+        np.add.at(out, place[used], scaled)
+        return out
 
 
 @compiled
-def _column_codes(x: Floats) -> tuple[Integers, Floats]:
-    """A 64-bit hash of the rows where a column is not 0 (0: nowhere), the sum of one number per row, and its only value
-    beside 0. Two different sets have one hash with a chance of 2⁻⁶⁴."""
+def _column_codes(x: Floats) -> tuple[Integers, Floats, Integers, Integers]:
+    """Of every column: a 64-bit hash of the rows where it is not 0 (0: nowhere), the sum of one number per row; its
+    only value beside 0 (NaN: it has several); its first row; and the number of its rows. Two different sets have one
+    hash with a chance of 2⁻⁶⁴."""
     n, d = x.shape
     codes, level = np.zeros(d, np.int64), np.zeros(d)
+    begin, filled = np.zeros(d, np.int64), np.zeros(d, np.int64)
     for i in range(n):
         row = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
         row = (row ^ (row >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -67,39 +78,120 @@ def _column_codes(x: Floats) -> tuple[Integers, Floats]:
             value = x[i, j]
             if value != 0.0:
                 if codes[j] == 0:
-                    level[j] = value
+                    level[j], begin[j] = value, i
                 elif level[j] != value:
                     level[j] = np.nan
                 codes[j] += code
-    return codes, level
+                filled[j] += 1
+    return codes, level, begin, filled
 
 
-def merged_widths(x: Floats, covariance: Floats, norms: Floats) -> Floats:
+@compiled
+def _multiples(x: Floats, varied: Integers, support: Integers, begin: Integers) -> tuple[Integers, Floats]:
+    """For the columns `varied` (v,) with their supports (v,) and first rows (v,): which of them each is a multiple of,
+    itself or one before it (v,), and the factor (v,). Proposed by the leading rows, and kept where all rows agree."""
+    owner, ratio = np.arange(len(varied)), np.ones(len(varied))
+    for a in range(len(varied)):
+        for b in range(a):
+            if owner[b] == b and support[b] == support[a]:
+                found = x[begin[a], varied[a]] / x[begin[a], varied[b]]
+                if _agree(x, varied[a], varied[b], found, begin[a], min(len(x), begin[a] + PROPOSED)):
+                    owner[a], ratio[a] = b, found
+                    break
+    merged = np.flatnonzero(owner != np.arange(len(varied)))
+    column, other, factor = varied[merged], varied[owner[merged]], ratio[merged]
+    excess = np.zeros(len(merged))
+    for i in range(len(x)):
+        for a in range(len(merged)):  # no branches: they would be taken at random
+            value = x[i, column[a]]
+            excess[a] = max(excess[a], abs(value - factor[a] * x[i, other[a]]) - ALIKE * abs(value))
+    for a in range(len(merged)):
+        if excess[a] > 0.0:
+            owner[merged[a]], ratio[merged[a]] = merged[a], 1.0
+    return owner, ratio
+
+
+@compiled
+def _agree(x: Floats, column: int, other: int, factor: float, first: int, last: int) -> bool:
+    """Whether column = factor · other in the rows from first to last − 1."""
+    excess = 0.0
+    for i in range(first, last):
+        excess = max(excess, abs(x[i, column] - factor * x[i, other]) - ALIKE * abs(x[i, column]))
+    return excess <= 0.0
+
+
+def _shares(place: Integers, mask: Integers, factor: Floats, size: int) -> Floats:
+    """What an entry y of each place adds to q (its indicator alone), to Σx, times y, and to Σx², times y²: (s, 3)."""
+    used = place >= 0
+    shares = np.zeros((size, 3))
+    np.add.at(shares[:, 0], mask[used], 1.0)
+    np.add.at(shares[:, 1], place[used], factor[used])
+    np.add.at(shares[:, 2], place[used], factor[used] ** 2)
+    return shares
+
+
+@compiled
+def _rows(
+    x: Floats, columns: Integers, indicators: int, shares: Floats, entries: int
+) -> tuple[Integers, Integers, Floats, Floats]:
+    """The sparse rows of y, of which `columns` (s,) are the columns of x, in all so many entries; and the sums."""
+    n, size = len(x), len(columns)
+    starts, sums = np.zeros(n + 1, np.int64), np.zeros((n, 3))
+    index, value = np.empty(entries + 1, np.int64), np.empty(entries + 1)  # the last place is written in vain
+    count = 0
+    for i in range(n):
+        q, first, second = 0.0, 0.0, 0.0
+        for c in range(size):  # no branches: they would be taken at random
+            entry = x[i, columns[c]]
+            filled = entry != 0.0
+            index[count], value[count] = c, filled if c < indicators else entry
+            q += shares[c, 0] * filled
+            first += shares[c, 1] * value[count]
+            second += shares[c, 2] * value[count] * value[count]
+            count += filled
+        sums[i, 0], sums[i, 1], sums[i, 2] = max(q, 1.0), first, second
+        starts[i + 1] = count
+    return starts, index[:entries], value[:entries], sums
+
+
+def linear_values(rows: MergedRows, weights: Floats) -> Floats:
+    """wᵀφ for weights (p,): (n,)."""
+    d = len(rows.place)
+    slopes = rows.added(weights[2 : 2 + d], rows.place, rows.factor)
+    slopes += rows.added(weights[2 + d : 2 + 2 * d], rows.mask, np.ones(d))
+    squares = rows.added(weights[3 + 2 * d :], rows.place, rows.factor**2)
+    return _linear_values((rows.starts, rows.index, rows.value), rows.sums, slopes, squares, weights[[0, 1, 2 + 2 * d]])
+
+
+@compiled
+def _linear_values(
+    entries: tuple[Integers, Integers, Floats], sums: Floats, slopes: Floats, squares: Floats, shared: Floats
+) -> Floats:
+    starts, index, value = entries
+    out = np.empty(len(sums))
+    for i in range(len(sums)):
+        total = shared[1] * sums[i, 1] + shared[2] * sums[i, 2]
+        for e in range(starts[i], starts[i + 1]):
+            total += value[e] * (slopes[index[e]] + value[e] * squares[index[e]])
+        out[i] = shared[0] + total / sums[i, 0]
+    return out
+
+
+def merged_widths(rows: MergedRows, covariance: Floats, norms: Floats) -> Floats:
     """√(φᵀΣφ) with the leading columns of φ divided by norms (p',), Σ (p', p'): (n,).
 
-    Columns that are multiples of each other on these rows are one: φ = Bᵀy/q with few entries of y that are not 0, so
-    that yᵀ(BΣBᵀ)y takes tens of products per row in the place of p'²."""
-    supports = Supports.of(x)
-    varied = np.flatnonzero(np.isnan(supports.level))
-    place, factor = _places(supports, varied)
-    squared = len(norms) > 2 + 2 * x.shape[1]  # whether squares are among the leading columns
-    size = 3 + len(supports.first) + (2 if squared else 1) * len(varied)
+    φ = Bᵀy'/q with y' = [q, Σx, Σx², y, squares of y's columns that are no indicators], of which few entries are not 0,
+    so that y'ᵀ(BΣBᵀ)y' takes tens of products per row in the place of p'²."""
+    d, varied = len(rows.place), rows.size - rows.indicators
+    squared = len(norms) > 2 + 2 * d  # whether squares are among the leading columns
+    own = rows.place >= rows.indicators
+    average, mask = np.where(rows.place < 0, -1, 3 + rows.place), np.where(rows.mask < 0, -1, 3 + rows.mask)
+    place = np.concatenate([[0, 1], average, mask, [2], np.where(own, average + varied, average)])
+    factor = np.concatenate([[1.0, 1.0], rows.factor, np.ones(d), [1.0], rows.factor**2])
+    size = 3 + rows.size + (varied if squared else 0)
     merged = _merged(covariance, place[: len(norms)], factor[: len(norms)] / norms, size)
-    return _merged_widths(x, supports.first, varied, merged, squared)
-
-
-def _places(supports: Supports, varied: Integers) -> tuple[Integers, Floats]:
-    """The entry of y = [q, Σx, Σx², one per support, varied x, varied x²] that each column of φ is a multiple of (p,),
-    −1: it is 0, and the factor (p,)."""
-    label, level, constant = supports.label, supports.level, ~np.isnan(supports.level)
-    begin = 3 + len(supports.first)
-    own = np.zeros(len(level), np.int64)
-    own[varied] = begin + np.arange(len(varied))
-    support = np.where(label < 0, -1, 3 + label)
-    average, squares = np.where(constant, support, own), np.where(constant, support, own + len(varied))
-    factors = np.where(constant, level, 1.0), np.ones(len(level)), np.where(constant, level * level, 1.0)
-    place = np.concatenate([[0, 1], average, support, [2], squares])
-    return place, np.concatenate([[1.0, 1.0], factors[0], factors[1], [1.0], factors[2]])
+    sparse = rows.starts, rows.index, rows.value
+    return _merged_widths(sparse, rows.sums, merged, rows.indicators, varied if squared else 0)
 
 
 @compiled
@@ -115,63 +207,57 @@ def _merged(covariance: Floats, place: Integers, factor: Floats, size: int) -> F
 
 
 @compiled
-def _merged_widths(x: Floats, first: Integers, varied: Integers, merged: Floats, squared: bool) -> Floats:
-    """√(yᵀMy)/q, y as in `_places`, without its squares unless `squared`."""
-    n, d = x.shape
-    where, value, out = np.empty(len(merged), np.int64), np.empty(len(merged)), np.empty(n)
-    begin = 3 + len(first)
-    for i in range(n):
-        q, total, square = 0, 0.0, 0.0
-        for j in range(d):
-            if x[i, j] != 0.0:
-                q += 1
-                total += x[i, j]
-                square += x[i, j] * x[i, j]
-        q = max(q, 1)
-        where[0], where[1], where[2] = 0, 1, 2
-        value[0], value[1], value[2] = q, total, square
-        count = 3 if squared else 2
-        for c in range(len(first)):
-            if x[i, first[c]] != 0.0:
-                where[count], value[count] = 3 + c, 1.0
+def _merged_widths(
+    entries: tuple[Integers, Integers, Floats], sums: Floats, merged: Floats, indicators: int, squares: int
+) -> Floats:
+    """√(y'ᵀMy')/q, y' as in `merged_widths` with so many squares."""
+    starts, index, value = entries
+    where, number, out = np.empty(len(merged), np.int64), np.empty(len(merged)), np.empty(len(sums))
+    where[0], where[1], where[2] = 0, 1, 2
+    for i in range(len(sums)):
+        number[0], number[1], number[2] = sums[i, 0], sums[i, 1], sums[i, 2]
+        count = 3
+        for e in range(starts[i], starts[i + 1]):
+            where[count], number[count] = 3 + index[e], value[e]
+            count += 1
+            if squares > 0 and index[e] >= indicators:
+                where[count], number[count] = 3 + index[e] + squares, value[e] * value[e]
                 count += 1
-        for v in range(len(varied)):
-            entry = x[i, varied[v]]
-            if entry != 0.0:
-                where[count], value[count] = begin + v, entry
-                count += 1
-                if squared:
-                    where[count], value[count] = begin + len(varied) + v, entry * entry
-                    count += 1
         form = 0.0
         for a in range(count):
             row, inner = merged[where[a]], 0.0
             for b in range(a):
-                inner += row[where[b]] * value[b]
-            form += value[a] * (2.0 * inner + row[where[a]] * value[a])
-        out[i] = math.sqrt(max(form, 0.0)) / q
+                inner += row[where[b]] * number[b]
+            form += number[a] * (2.0 * inner + row[where[a]] * number[a])
+        out[i] = math.sqrt(max(form, 0.0)) / sums[i, 0]
     return out
 
 
-@compiled
-def relu_values(x: Floats, hidden: Floats, outputs: Floats, longest: float) -> Floats:
+def relu_values(rows: MergedRows, hidden: Floats, outputs: Floats, longest: float) -> Floats:
     """v_0 + vᵀφ for every v of outputs (V, m + 1), φ = max(0, Wᵀ[x, Σx/q, 1]) shortened to `longest`, W = hidden
     (d + 2, m): (V, n)."""
-    n, d = x.shape
-    unit, out = np.empty(hidden.shape[1]), np.empty((len(outputs), n))
-    for i in range(n):
-        unit[:] = hidden[d + 1]
-        q, total = 0, 0.0
-        for j in range(d):
-            entry = x[i, j]
-            if entry != 0.0:
-                q += 1
-                total += entry
-                for k in range(len(unit)):
-                    unit[k] += entry * hidden[j, k]
-        pooled, length = total / max(q, 1), 0.0
+    d = len(rows.place)
+    merged = rows.added(hidden[:d], rows.place, rows.factor)
+    return _relu_values((rows.starts, rows.index, rows.value), rows.sums, merged, hidden[d:], outputs, longest)
+
+
+@compiled
+def _relu_values(
+    entries: tuple[Integers, Integers, Floats], sums: Floats, merged: Floats, shared: Floats, outputs: Floats,
+    longest: float,
+) -> Floats:  # fmt: skip
+    starts, index, value = entries
+    unit, out = np.empty(merged.shape[1]), np.empty((len(outputs), len(sums)))
+    for i in range(len(sums)):
+        pooled, length = sums[i, 1] / sums[i, 0], 0.0
         for k in range(len(unit)):
-            unit[k] = max(unit[k] + pooled * hidden[d, k], 0.0)
+            unit[k] = shared[1, k] + pooled * shared[0, k]
+        for e in range(starts[i], starts[i + 1]):
+            entry, row = value[e], merged[index[e]]
+            for k in range(len(unit)):
+                unit[k] += entry * row[k]
+        for k in range(len(unit)):
+            unit[k] = max(unit[k], 0.0)
             length += unit[k] * unit[k]
         share = min(1.0, longest / max(math.sqrt(length), 1e-300))
         for v in range(len(outputs)):

@@ -16,6 +16,7 @@ from neuclust.core import Round
 from neuclust.kernels.jit import serves
 from neuclust.kernels.regions import group_rows
 from neuclust.kernels.scoring import arm_scores, masked_scores
+from neuclust.kernels.scoring.masked_scores import MergedRows
 from neuclust.models.bayes_linear import BayesLinear, shortened, with_constant
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import separated_clusters
@@ -121,6 +122,16 @@ class Features:
         """Whether compiled loops score these contexts by their entries that are not 0."""
         return self.blocks.masked and serves(self.x)
 
+    @property
+    def many(self) -> bool:
+        """Whether there are so many contexts that a covariance of the linear blocks is worth its inversion."""
+        return len(self.x) > self.x.shape[1]
+
+    @cached_property
+    def merged(self) -> MergedRows:
+        """These contexts by the few functions that their columns are multiples of."""
+        return MergedRows.of(self.x.contiguous().numpy())
+
     def columns(self, size: int) -> Tensor:
         """The leading `size` columns."""
         return self.plain[:, :size] if size <= self.plain.shape[1] else self.matrix
@@ -132,7 +143,7 @@ class Features:
         if self.sparse and len(weights) <= kept:
             padded = torch.zeros(kept, dtype=torch.float64)
             padded[: len(weights)] = weights / self.blocks.column_norms[: len(weights)]
-            return torch.from_numpy(masked_scores.linear_values(self.x.contiguous().numpy(), padded.numpy()))
+            return torch.from_numpy(masked_scores.linear_values(self.merged, padded.numpy()))
         crosses = weights.new_zeros(d, d)
         if len(weights) > kept:
             crosses.T[tuple(torch.triu_indices(d, d, 1))] = self.cross * weights[kept:]
@@ -149,9 +160,9 @@ class Features:
         """Means and standard deviations under a belief on the leading columns, (n,) each."""
         size = len(belief.prior)
         norms = self.blocks.column_norms[:size]
-        if self.sparse and len(norms) == size and len(self.x) >= size // 2:  # a covariance is worth its inversion
-            arrays = self.x.contiguous().numpy(), belief.solved.covariance.numpy(), norms.numpy()
-            return self.dot(belief.mean), torch.from_numpy(masked_scores.merged_widths(*arrays))
+        if self.sparse and len(norms) == size and self.many:
+            arrays = belief.solved.covariance.numpy(), norms.numpy()
+            return self.dot(belief.mean), torch.from_numpy(masked_scores.merged_widths(self.merged, *arrays))
         if not self.compiled or size != 1 + self.x.shape[1]:
             columns = self.columns(size)
             return belief.means(columns), belief.widths(columns)
@@ -181,9 +192,9 @@ class ContextReader:
     @staticmethod
     def _once(blocks: "FeatureBlocks", z: Tensor) -> tuple[Features, Tensor]:
         """Compiled loops score all contexts; elsewhere equal ones are scored once, so that ties stay ties."""
-        if not blocks.masked:
+        if not blocks.masked or not blocks.crossed:
             features = blocks.read(z)
-            if features.compiled:
+            if features.compiled or (features.sparse and features.many):
                 return features, torch.arange(len(z))
         first, group = group_rows(z)
         if len(first) == len(z):

@@ -1,6 +1,6 @@
 """The feature rows that models read: a constant, item and user columns, and how the two meet."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -26,7 +26,7 @@ from neuclust.recommender.crossing.inferred import Directions, Sample, main_term
 from neuclust.recommender.crossing.stated import Crossing, Function, Stated, Term, stated
 
 MOST = 100_000  # features, whatever is asked for
-BLOCK = 512  # rows
+BLOCK = 512  # rows: what is computed on the way stays in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -81,16 +81,18 @@ class Design:
 
     def rows(self, item_rows: Matrix, user_row: Matrix) -> Matrix:
         """Features of items (n, d_i) for one user (d_u,) -> (n, width)."""
-        features: Matrix = self.items.read(item_rows).take(self.pairs[0], axis=1)
-        features *= self.user.read(user_row[None])[0].take(self.pairs[1]) * self.factors
+        factors = self.user_factors(user_row[None])[0]
+        features = np.empty((len(item_rows), self.width))
+        for block in _blocks(len(features)):
+            found = self.items.read(item_rows[block]).take(self.pairs[0], axis=1)
+            np.multiply(found, factors, out=features[block])
         return features
 
     def rows_many(self, item_rows: Matrix, user_rows: Matrix, owner: Index) -> Matrix:
         """Row k has item_rows[k] of (m, d_i) and user_rows[owner[k]] of (r, d_u); (m, width)."""
         users = self.user_factors(user_rows)
         features = np.empty((len(item_rows), self.width))
-        for start in range(0, len(features), BLOCK):  # what is computed on the way stays in the processor's cache
-            block = slice(start, start + BLOCK)
+        for block in _blocks(len(features)):
             found = self.items.read(item_rows[block]).take(self.pairs[0], axis=1)
             np.multiply(found, users.take(owner[block], axis=0), out=features[block])
         return features
@@ -228,3 +230,8 @@ def _saved_basis(json: object, arrays: Mapping[str, NDArray[Any]], side: str) ->
     return Basis.from_state(
         found, {name[len(start) :]: each for name, each in arrays.items() if name.startswith(start)}
     )
+
+
+def _blocks(count: int) -> Iterator[slice]:
+    """So many rows in parts."""
+    return (slice(start, start + BLOCK) for start in range(0, count, BLOCK))

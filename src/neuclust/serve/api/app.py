@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neuclust.errors import NeuclustError
+from neuclust.serve.api.direct import Direct
 from neuclust.serve.api.guards import Guards, Rates
 from neuclust.serve.api.metrics import Metrics
 from neuclust.serve.api.problems import Problem, on_error, on_http, on_invalid, respond
@@ -46,6 +47,7 @@ def make_app(service: Service, hosts: Sequence[str] | None = None) -> FastAPI:
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(RequestValidationError, on_invalid)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    app.add_middleware(Direct, service=service, busy=recommendations.busy_routes())
     app.add_middleware(Measured, metrics=service.metrics)
     app.add_middleware(Guards, rates=Rates(service.options.rate), hosts=hosts, full=lambda: service.desk.full)
     return app

@@ -95,6 +95,11 @@ async def on_error(_: Request, error: Exception) -> JSONResponse:
 async def on_http(_: Request, error: Exception) -> JSONResponse:
     """Errors of the framework: unknown routes and methods."""
     assert isinstance(error, HTTPException)
+    return http_problem(error)
+
+
+def http_problem(error: HTTPException) -> JSONResponse:
+    """The response to an error of the framework."""
     made = document(error.status_code, str(error.detail))
     return JSONResponse(made, error.status_code, dict(error.headers or {}), MEDIA)
 

@@ -69,8 +69,8 @@ class NetLearner:
         hidden = self.net.net.weights[0].clone()
         hidden[:, -1] *= NET_CONSTANT
         if features.sparse:
-            rows = features.x.contiguous().numpy(), np.ascontiguousarray(hidden.numpy().T), weights.numpy(), LONGEST
-            return torch.from_numpy(masked_scores.relu_values(*rows))
+            layers = np.ascontiguousarray(hidden.numpy().T), weights.numpy()
+            return torch.from_numpy(masked_scores.relu_values(features.merged, *layers, LONGEST))
         arrays = features.rows.numpy(), hidden.numpy(), weights.numpy(), LONGEST
         return torch.from_numpy(arm_scores.relu_outputs(*arrays))
 

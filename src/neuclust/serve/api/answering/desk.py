@@ -14,7 +14,8 @@ from typing import Any, Protocol
 from neuclust.serve.api.bodies import Recommend
 from neuclust.serve.api.problems import Overloaded
 
-TOGETHER = 8  # requests that are chosen for in one pass, so that the first does not wait long for the last
+TOGETHER, PASS = 8, 0.01  # most requests that are chosen for in one pass, and seconds it may take:
+# the first of them waits for the last
 SMOOTH = 0.05  # weight of the newest pass in the mean cost of a request
 
 
@@ -111,7 +112,8 @@ class Desk:
         if isinstance(first, Call):
             return first
         found = [first]
-        while self._jobs and len(found) < TOGETHER:
+        most = min(TOGETHER, PASS / self.cost)
+        while self._jobs and len(found) < most:
             following = self._jobs[0]
             if isinstance(following, Call) or following.name != first.name:
                 break

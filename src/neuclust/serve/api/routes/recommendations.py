@@ -3,8 +3,11 @@
 from typing import Any
 
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from neuclust.serve.api.bodies import Feedback, Feedbacks, Many, Recommend, Recommendation, Recommendations, Taken
+from neuclust.serve.api.direct import Busy
 from neuclust.serve.api.problems import problem
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
 
@@ -71,3 +74,16 @@ def _result(found: dict[str, Any] | Exception) -> dict[str, Any]:
         return found
     status, document, _ = problem(found)
     return {"status": status, "problem": document}
+
+
+def busy_routes() -> dict[str, Busy]:
+    """What is asked many times per second, by the last part of its path."""
+    bodies: dict[Any, type[BaseModel]] = {
+        recommend: Recommend, recommend_many: Recommendations, feedback: Feedback, feedback_many: Feedbacks,
+    }  # fmt: skip
+    found = [
+        Busy(route, bodies[route.endpoint], "feedback" if "feedback" in route.path else "recommend")
+        for route in routes.routes
+        if isinstance(route, APIRoute)
+    ]
+    return {each.last: each for each in found}
