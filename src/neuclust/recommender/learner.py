@@ -46,6 +46,13 @@ class SelectsMany(Protocol):
     def select_many(self, rounds: CrossedRounds) -> list[Slate] | None: ...
 
 
+@runtime_checkable
+class TellsSelecting(Protocol):
+    """A policy that selects by a part of its state."""
+
+    def selecting_state(self) -> dict[str, Tensor]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
     """Which policy is played: `NAME` or `NAME:PRESET`, changed settings, the seed, exploration around it (None: no)."""
@@ -111,6 +118,11 @@ class Learner:
     def select_many(self, rounds: CrossedRounds) -> list[Slate] | None:
         """The same slates in one pass, None where the policy does not know how."""
         return self.player.select_many(rounds) if isinstance(self.player, SelectsMany) else None
+
+    def selecting_state(self) -> dict[str, Tensor]:
+        """What a copy needs that selects and never learns; all of the policy's state where it does not tell."""
+        own = self.policy
+        return own.selecting_state() if isinstance(own, TellsSelecting) else own.state_dict()
 
     def learn(self, lesson: Lesson, schema: Schema) -> bool:
         """Learn a lesson from the rows of its decision; False where it is a revision the policy cannot learn."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_problems import random_round
+from small_problems import play, random_round, small_environment
 from torch import Tensor
 
 from neuclust.errors import StateError
 from neuclust.policies.auto import plays as plays_module
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
-from neuclust.policies.auto.plays import Plays
+from neuclust.policies.auto.plays import MEMORY, Plays
+from neuclust.policies.auto.policy import Auto
+from neuclust.registry import build_policy
 
 D, K = 3, 4
 found = FeatureBlocks.of(BlocksConfig(), random_round(1, 50, D, K))
@@ -108,3 +110,22 @@ def test_what_cannot_have_been_saved_is_refused(name: str, change: object) -> No
     assert callable(change)
     with pytest.raises(StateError, match="expected"):
         Plays(BLOCKS, K, 3).load_state_dict(state | {name: change(state[name])})
+
+
+def test_a_state_to_select_with_selects_alike_and_refuses_to_learn() -> None:
+    """Fails when selecting reads what was left out, when contexts are still written, or when learning goes on."""
+    environment = small_environment(horizon=40)
+    policy = build_policy("auto", environment=environment, seed=3)
+    play(policy, environment, range(1, 31))
+    assert isinstance(policy, Auto)
+    small, whole = policy.selecting_state(), policy.state_dict()
+    assert small.keys() == whole.keys()
+    assert {name for name in whole if small[name].shape != whole[name].shape} == {f"team.plays.{m}" for m in MEMORY}
+    copy = build_policy("auto", environment=environment, seed=3)
+    copy.load_state_dict(small)
+    for t in range(31, 41):
+        round = environment.round(t)
+        assert torch.equal(copy.select(round).positions, policy.select(round).positions)
+    slate = copy.select(round)
+    with pytest.raises(StateError, match="select alone"):
+        copy.update(round, slate, environment.play(round, slate))

@@ -17,6 +17,7 @@ INFORMED = 12.0  # clicks, where they are rare
 RAREST = 1e-6
 MOST_CONTEXTS = 10_000
 MOST_NUMBERS = 1_000_000  # contexts times features: with many features fewer contexts are held
+MEMORY = ("contexts", "totals", "latest.contexts", "latest.paid", "latest.sizes")  # what only learning reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ class Plays:
     def above_zero(self, mean: float) -> float:
         """A mean of y as a share of what there is above the reward 0, at least `RAREST`."""
         return max((mean - self.zero) / (1 - self.zero), RAREST)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether contexts are held, as learning needs them; without them a policy selects alone."""
+        return not self.slates or len(self._latest) > 0
 
     @property
     def informed(self) -> bool:
@@ -168,9 +174,8 @@ class Plays:
         expect(bool((totals[:, 1] > 0).all() and (paid[:, 1] > 0).all()), "exposures above 0", "0 or less")
         expect(len(contexts) <= self.capacity, f"at most {self.capacity} contexts", len(contexts))
         whole = bool((sizes > 0).all()) and int(sizes.sum()) == len(z)
-        expect(
-            whole and len(sizes) == min(slates, self._latest.maxlen or 0), f"the latest of {slates} slates", "others"
-        )
+        latest = 0 if len(contexts) == 0 else min(slates, self._latest.maxlen or 0)  # 0: it selects and cannot learn
+        expect(whole and len(sizes) == latest, f"the latest of {slates} slates", "others")
         row_of = {row.tobytes(): i for i, row in enumerate(contexts.numpy())}
         expect(len(row_of) == len(contexts) <= observations, "contexts that differ, each observed", "others")
         paid_sum, exposed = take_numbers(state, "sums", 2)

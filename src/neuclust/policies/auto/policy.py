@@ -10,6 +10,7 @@ from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.core import Design, Feedback, Round, Slate
+from neuclust.errors import StateError
 from neuclust.kernels.ranking import sound, top
 from neuclust.models.encoder import active_contexts
 from neuclust.models.state import (
@@ -39,6 +40,7 @@ from neuclust.policies.auto.features import BlocksConfig, ContextReader, Feature
 from neuclust.policies.auto.item_effects import ItemEffects
 from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig
+from neuclust.policies.auto.plays import MEMORY
 from neuclust.policies.auto.reward_range import RewardRange, RewardRangeConfig
 from neuclust.policies.auto.slot_effects import SlotEffects
 from neuclust.policies.wiring import check_update, readable
@@ -198,6 +200,9 @@ class Auto:
 
     def update(self, round: Round, slate: Slate, feedback: Feedback) -> None:
         check_update(self, round, slate, feedback)
+        if self.ensemble is not None and not self.ensemble.plays.remembers:
+            wanted = "expected a policy with the contexts it was played on"
+            raise StateError(f"{wanted}, got one that was written to select alone; learn with the one it was made from")
         round = round.read
         seen = ~torch.isnan(feedback.arm_rewards)
         rewards = feedback.arm_rewards[seen]
@@ -276,6 +281,11 @@ class Auto:
         if self.ensemble is not None:
             state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
+
+    def selecting_state(self) -> dict[str, Tensor]:
+        """What a policy that selects and does not learn needs: contexts that were played are left out."""
+        memory = {f"team.plays.{name}" for name in MEMORY}
+        return {name: tensor[:0] if name in memory else tensor for name, tensor in self.state_dict().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -29,26 +28,30 @@ class Facts:
 
 
 class Recent:
-    """The slates of the last decisions of this process, by recommender and decision."""
+    """The slates of the last decisions of this process, by recommender and decision: the last `most`, and up to as many
+    before them. Two generations, since to drop them one by one would cost a list of their order."""
 
     def __init__(self, most: int = MOST_RECENT) -> None:
         self._most, self._lock = most, threading.Lock()
-        self._known: OrderedDict[tuple[int, str], Facts] = OrderedDict()
+        self._latest: dict[tuple[int, str], Facts] = {}
+        self._before: dict[tuple[int, str], Facts] = {}
 
     def note(self, id: int, decision: str, facts: Facts) -> None:
         with self._lock:
-            self._known[id, decision] = facts
-            if len(self._known) > self._most:
-                self._known.popitem(last=False)
+            self._latest[id, decision] = facts
+            if len(self._latest) >= self._most:
+                self._latest, self._before = {}, self._latest
 
     def find(self, id: int, decision: str) -> Facts | None:
-        return self._known.get((id, decision))
+        with self._lock:
+            return self._latest.get((id, decision)) or self._before.get((id, decision))
 
     def forget(self, id: int, user: str | None = None) -> None:
         """Drop the decisions of a recommender, or of one of its users."""
         with self._lock:
-            for key in [k for k, facts in self._known.items() if k[0] == id and user in (None, facts.user)]:
-                del self._known[key]
+            for known in (self._latest, self._before):
+                for key in [k for k, facts in known.items() if k[0] == id and user in (None, facts.user)]:
+                    del known[key]
 
 
 def facts_of(row: Row) -> Facts:

@@ -81,7 +81,7 @@ def model_bytes(shop: Recommender, seq: int) -> bytes:
     texts = {"features": shop.settings.features.to_json(), "schema": schema}
     tensors = {f"text.{name}": tensor_of(text_bytes(content)) for name, content in texts.items()}
     tensors |= nested("schema", {name: tensor_of(array) for name, array in design.items()})
-    tensors |= nested("policy", shop.learner.policy.state_dict())
+    tensors |= nested("policy", shop.learner.selecting_state())
     return packed({**manifest, "policy": making_of(shop.learner)}, tensors)
 
 
