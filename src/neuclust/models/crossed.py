@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.core import LARGEST
+from neuclust.kernels.jit import serves
 from neuclust.kernels.regions import group_rows
+from neuclust.kernels.rows import linear_beliefs, sparse_rows
+from neuclust.kernels.scoring.masked_scores import added_by_place
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -41,8 +44,24 @@ class CrossedRounds:
 def crossed_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """θᵀz = (Sθ)ᵀa and √(zᵀFz) = √(aᵀ(S F Sᵀ)a) of every arm, (n_r,) each, round by round; θ (d,), F (d, d) symmetric.
 
-    Equal features are computed once, so that ties stay ties.
+    Equal features have equal numbers, so that ties stay ties.
     """
+    return _sparse_beliefs(rounds, theta, form) if serves(theta, form) else _dense_beliefs(rounds, theta, form)
+
+
+def _sparse_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """By compiled loops over the functions of an arm that are not 0, which are few where it has categories."""
+    size, index = rounds.functions.shape[1], rounds.index
+    for rows, weights in zip(rounds.rows, rounds.weights, strict=True):
+        read = np.bincount(index[weights != 0], minlength=size) > 0  # others tell no arms apart
+        arms = sparse_rows(rounds.functions.take(rows, axis=0) * read)
+        linear = np.bincount(index, weights * theta.numpy(), size)
+        means, squares = linear_beliefs(arms, linear, added_by_place(form.numpy(), index, weights, size))
+        yield torch.from_numpy(means), torch.from_numpy(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _dense_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """By library products; equal rows are computed once."""
     linear, square, features = theta.numpy(), form.numpy(), np.arange(len(rounds.index))
     told_apart = len(group_rows(torch.from_numpy(rounds.functions))[0]) == len(rounds.functions)
     spread = np.zeros((rounds.functions.shape[1], len(features)))  # S, filled anew for every round

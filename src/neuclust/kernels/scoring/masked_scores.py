@@ -189,14 +189,14 @@ def merged_widths(rows: MergedRows, covariance: Floats, norms: Floats) -> Floats
     place = np.concatenate([[0, 1], average, mask, [2], np.where(own, average + varied, average)])
     factor = np.concatenate([[1.0, 1.0], rows.factor, np.ones(d), [1.0], rows.factor**2])
     size = 3 + rows.size + (varied if squared else 0)
-    merged = _merged(covariance, place[: len(norms)], factor[: len(norms)] / norms, size)
+    merged = added_by_place(covariance, place[: len(norms)], factor[: len(norms)] / norms, size)
     sparse = rows.starts, rows.index, rows.value
     return _merged_widths(sparse, rows.sums, merged, rows.indicators, varied if squared else 0)
 
 
 @compiled
-def _merged(covariance: Floats, place: Integers, factor: Floats, size: int) -> Floats:
-    """BΣBᵀ: the entries of Σ, times the factors of their row and column, added up by place."""
+def added_by_place(covariance: Floats, place: Integers, factor: Floats, size: int) -> Floats:
+    """BΣBᵀ (size, size): the entries of Σ, times the factors of their row and column, added up by place; −1: left out."""
     out = np.zeros((size, size))
     for a in range(len(place)):
         if place[a] >= 0:
