@@ -99,6 +99,10 @@ def test_mean_reward_and_lift_by_hand() -> None:
 
 def test_the_first_learner_and_local_have_the_prior() -> None:
     assert ensemble("additive,linear,local", prior=4.0).evidence.tolist() == [4.0, 0.0, 4.0]
+    behind = ensemble("linear,recent,additive", prior=4.0)
+    assert behind.evidence.tolist() == [4.0, -4.0, 0.0]
+    assert behind.rivals == ["linear", "additive"]
+    assert ensemble("recent", prior=4.0).rivals == ["recent"]
     without = Ensemble(EnsembleConfig(learners="local,additive,linear", prior=4.0), blocks(clusters=False), K)
     assert list(without.learners) == ["additive", "linear"]
     assert without.evidence.tolist() == [4.0, 0.0]

@@ -79,7 +79,7 @@ class ScoreCache:
 def rival_arms(cache: ScoreCache, rank: Tensor, slots: int, rng: np.random.Generator) -> list[int]:
     """Distinct positions for `slots` slots: the best arms of learners drawn at random."""
     found: list[int] = []
-    names = list(cache.ensemble.learners)
+    names = cache.ensemble.rivals
     for _ in range(slots):
         scores = cache.arm_scores(names[int(rng.integers(len(names)))])
         scores[found] = -torch.inf
