@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks import contest
 
-LEARNERS = ("linear", "local", "logistic", "additive", "net", "index")
+LEARNERS = ("linear", "local", "logistic", "additive", "recent", "net", "index")
 
 # part left out -> settings of `auto`
 PARTS = {

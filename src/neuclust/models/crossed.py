@@ -55,7 +55,7 @@ def _sparse_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Itera
     for rows, weights in zip(rounds.rows, rounds.weights, strict=True):
         read = np.bincount(index[weights != 0], minlength=size) > 0  # others tell no arms apart
         arms = sparse_rows(rounds.functions.take(rows, axis=0) * read)
-        linear = np.bincount(index, weights * theta.numpy(), size)
+        linear = np.bincount(index, weights * theta.numpy(), size).astype(np.float64)
         means, squares = linear_beliefs(arms, linear, added_by_place(form.numpy(), index, weights, size))
         yield torch.from_numpy(means), torch.from_numpy(np.sqrt(np.maximum(squares, 0.0)))
 

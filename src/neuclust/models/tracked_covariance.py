@@ -19,6 +19,7 @@ class TrackedCovariance:
 
     def __init__(self, lower: Floats, mean: Floats, updates: int = 0) -> None:
         self._lower, self._mean, self.updates = np.asfortranarray(lower), mean, updates
+        self._latest: tuple[Tensor, Floats] | None = None  # features and their ΣXᵀ, until Σ changes
 
     @classmethod
     def of(cls, factor: Tensor, moment: Tensor) -> Self:
@@ -37,8 +38,13 @@ class TrackedCovariance:
 
     def between(self, features: Tensor) -> Tensor:
         """XΣXᵀ of features (k, p) -> (k, k)."""
-        x = features.numpy()
-        return torch.from_numpy(x @ blas.dsymm(1.0, self._lower, x.T, lower=1))
+        return torch.from_numpy(features.numpy() @ self._spread(features))
+
+    def _spread(self, features: Tensor) -> Floats:
+        """ΣXᵀ (p, k); a slate is first predicted and then observed, and it takes most of the time of both."""
+        if self._latest is None or self._latest[0] is not features:
+            self._latest = features, blas.dsymm(1.0, self._lower, features.numpy().T, lower=1)
+        return self._latest[1]
 
     def observe(self, features: Tensor, sums: Tensor, weights: Tensor) -> bool:
         """Λ grows by Σ w x xᵀ and Λm by Σ s x: features (k, p), sums s and weights w > 0 (k,).
@@ -46,7 +52,7 @@ class TrackedCovariance:
         False where rounding errors have made Σ indefinite: it must be made again from the precision.
         """
         x, w = features.numpy(), weights.numpy()
-        spread = blas.dsymm(1.0, self._lower, x.T, lower=1)  # Σxᵀ, (p, k)
+        spread, self._latest = self._spread(features), None
         root, failed = lapack.dpotrf(x @ spread + np.diag(1 / w), lower=1)
         if failed:
             return False

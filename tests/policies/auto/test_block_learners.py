@@ -13,7 +13,7 @@ from torch import Tensor
 
 from neuclust.errors import ConfigError
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
-from neuclust.policies.auto.learners.block_logistic import BlockLogisticConfig
+from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
 from neuclust.policies.auto.learners.block_regression import (
     PRIOR,
     BlockRegression,
@@ -185,6 +185,17 @@ def test_names_are_checked_and_copies_left_out() -> None:
     assert fitting_learners("linear,logistic,additive", blocks()) == ["linear", "logistic", "additive"]
     assert fitting_learners("linear,logistic,additive", blocks(limit=2)) == ["linear", "additive"]
     assert fitting_learners("linear,logistic", blocks(limit=2)) == ["linear", "logistic"]
+    assert fitting_learners("additive,recent", blocks(limit=2)) == ["additive"]
+
+
+def test_logistic_learners_forget_where_another_one_keeps_all() -> None:
+    for name, memory in (("additive", 16.0), ("recent", 4.0), ("logistic", torch.inf)):
+        learner = LEARNERS[name](LearnersConfig(), blocks(), 0, "test")
+        assert isinstance(learner, BlockLogistic)
+        assert learner._most == memory * learner.prior.size
+    alone = LEARNERS["additive"](LearnersConfig(), blocks(limit=2), 0, "test")
+    assert isinstance(alone, BlockLogistic)
+    assert alone._most == torch.inf
 
 
 def test_directions_are_looked_for_where_products_are_read() -> None:

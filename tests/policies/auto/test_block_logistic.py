@@ -10,7 +10,7 @@ from small_problems import random_round
 from torch import Tensor
 
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
-from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig, grown
+from neuclust.policies.auto.learners.block_logistic import SPARE, BlockLogistic, BlockLogisticConfig, grown
 from neuclust.policies.auto.plays import Plays
 from neuclust.randomness import stream
 
@@ -72,6 +72,57 @@ def test_sums_alone_stay_level_with_an_exact_fit() -> None:
     expected = torch.sigmoid(features.dot(mode(one, plays)))
     assert float((one.means(features) - expected).abs().max()) < 0.01
     assert one.belief.data.gram.shape == (one.prior.size, one.prior.size)
+
+
+def test_a_memory_holds_so_much_and_earlier_slates_fade_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against sums of weighted outer products, each slate's weight multiplied whenever all of them fade."""
+    one = BlockLogistic(BlockLogisticConfig(exact=0, tune_every=UNTUNED), BLOCKS, "squares", memory=2.0)
+    seen: list[tuple[Tensor, Tensor, Tensor]] = []
+    observe = one.belief.observe
+
+    def noted(x: Tensor, sums: Tensor, weights: Tensor) -> None:
+        seen.append((x, sums, weights))
+        observe(x, sums, weights)
+
+    monkeypatch.setattr(one.belief, "observe", noted)
+    taught(one, 120)
+    most, kept, total = 2.0 * one.prior.size, [], 0.0
+    for _, _, weights in seen:
+        kept.append(1.0)
+        total += float(weights.sum())
+        if total > SPARE * most:
+            kept, total = [share * most / total for share in kept], most
+    precision = torch.diag(1 / one.prior.by_column)
+    moment = torch.zeros(one.prior.size, dtype=torch.float64)
+    for (x, sums, weights), share in zip(seen, kept, strict=True):
+        precision = precision + share * (x.T * weights) @ x
+        moment = moment + share * (x.T @ sums)
+    assert kept[0] < 0.5 < kept[-1]
+    assert one.belief.data.count == pytest.approx(total)
+    torch.testing.assert_close(one.belief.mean, torch.linalg.solve(precision, moment), rtol=1e-6, atol=1e-8)
+
+
+def test_what_fades_is_not_counted_again_by_a_fit_of_all() -> None:
+    """Fails when all observations are linearised again after some of them faded."""
+    faded = BlockLogistic(BlockLogisticConfig(exact=10_000, tune_every=UNTUNED), BLOCKS, "squares", memory=0.5)
+    taught(faded, 200)
+    assert faded.belief.data.count <= SPARE * 0.5 * faded.prior.size
+
+
+def test_a_short_memory_follows_a_truth_that_turned() -> None:
+    plays, config = Plays(BLOCKS, K), BlockLogisticConfig()
+    short, whole = (BlockLogistic(config, BLOCKS, "squares", memory) for memory in (4.0, torch.inf))
+    for t in range(1, 801):
+        z = random_round(t, K, D, K, seed=5).profiles
+        chances = torch.sigmoid(6 * z[:, 0 if t <= 600 else 1] - 4)
+        rewards = (torch.from_numpy(stream(1, "test rewards", t).random(K)) < chances).double()
+        played = plays.add(z, BLOCKS.read(z), rewards)
+        for each in (short, whole):
+            each.learn(played, plays)
+    z = random_round(999, 200, D, K).profiles
+    features, truth = BLOCKS.read(z), torch.sigmoid(6 * z[:, 1] - 4)
+    errors = [float((one.means(features) - truth).square().mean()) for one in (short, whole)]
+    assert errors[0] < 0.5 * errors[1]
 
 
 def test_every_slate_is_learned_and_all_are_linearised_again_at_growth() -> None:

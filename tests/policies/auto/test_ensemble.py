@@ -21,6 +21,7 @@ from neuclust.policies.auto.ensemble import (
     Ensemble,
     EnsembleConfig,
     refit_on_recent,
+    rivals,
 )
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
 from neuclust.policies.auto.learners.catalogue import LearnersConfig
@@ -99,6 +100,10 @@ def test_mean_reward_and_lift_by_hand() -> None:
 
 def test_the_first_learner_and_local_have_the_prior() -> None:
     assert ensemble("additive,linear,local", prior=4.0).evidence.tolist() == [4.0, 0.0, 4.0]
+    behind = ensemble("linear,recent,additive", prior=4.0)
+    assert behind.evidence.tolist() == [4.0, -4.0, 0.0]
+    assert rivals(behind) == ["linear", "additive"]
+    assert rivals(ensemble("recent", prior=4.0)) == ["recent"]
     without = Ensemble(EnsembleConfig(learners="local,additive,linear", prior=4.0), blocks(clusters=False), K)
     assert list(without.learners) == ["additive", "linear"]
     assert without.evidence.tolist() == [4.0, 0.0]

@@ -196,7 +196,7 @@ def merged_widths(rows: MergedRows, covariance: Floats, norms: Floats) -> Floats
 
 @compiled
 def added_by_place(covariance: Floats, place: Integers, factor: Floats, size: int) -> Floats:
-    """BΣBᵀ (size, size): the entries of Σ, times the factors of their row and column, added up by place; −1: left out."""
+    """BΣBᵀ (size, size): entries of Σ, times the factors of their row and column, added up by place; −1: left out."""
     out = np.zeros((size, size))
     for a in range(len(place)):
         if place[a] >= 0:

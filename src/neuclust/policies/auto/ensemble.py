@@ -28,12 +28,13 @@ PSEUDO_COUNT = 1.0  # arms that such a start counts for, divided by the unit
 @dataclass(frozen=True, slots=True)
 @checked(prior=(0, MOST_PRIOR), settling=NON_NEGATIVE, switching=NON_NEGATIVE)
 class EnsembleConfig:
-    """`learners` by name. The first, and `local` where there are clusters, start with `prior` more nats of evidence.
+    """`learners` by name. The first, and `local` where there are clusters, start with `prior` more nats of evidence,
+    `recent`, which equals `additive` until it forgets, with as many less, and is not among the rivals.
     The first `settling` slates do not count as evidence: there, predictions that start at 0 lose to those that start at
     ½. Fixed share (Herbster and Warmuth, 1998): after slate t a share `switching`/t of all weight returns to where it
     started, so that a learner that needs much data can recover from early losses."""
 
-    learners: str = "linear,local,logistic,additive,net,index"
+    learners: str = "linear,local,logistic,additive,recent,net,index"
     prior: float = 5.0
     settling: int = 3
     switching: float = 1.0
@@ -58,8 +59,8 @@ class Ensemble:
             for name in catalogue.fitting_learners(config.learners, blocks)
         }
         self.plays = Plays(blocks, slate_size, config.drift.longest, seed)
-        ahead = [config.prior if m == 0 or name == "local" else 0.0 for m, name in enumerate(self.learners)]
-        self.evidence = self._prior = torch.tensor(ahead, dtype=torch.float64)  # L, (M,)
+        first = {"local": config.prior, "recent": -config.prior, next(iter(self.learners)): config.prior}
+        self.evidence = self._prior = torch.tensor([first.get(m, 0.0) for m in self.learners], dtype=torch.float64)  # L
         self._first_weights = torch.softmax(self.evidence, 0)  # v_0
         self.log_weights = torch.log_softmax(self.evidence, 0)  # log v, (M,)
         self._chosen = self._uniform = 0.0, 0.0  # Σr and number of arms by score (recent), and drawn uniformly
@@ -175,6 +176,11 @@ def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[t
     for name in catalogue.fitting_learners(config.learners, blocks):
         shapes = catalogue.learner_shapes(name, config.options, blocks)
         yield from nested_shapes(f"learner.{name}", shapes)
+
+
+def rivals(ensemble: Ensemble) -> list[str]:
+    """The learners whose best arms exploring slots take: all that did not start behind."""
+    return [name for name, ahead in zip(ensemble.learners, ensemble._prior.tolist(), strict=True) if ahead >= 0]
 
 
 def rescale(ensemble: Ensemble, change: Rescaling) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels.ranking import top
-from neuclust.policies.auto.ensemble import Ensemble
+from neuclust.policies.auto.ensemble import Ensemble, rivals
 from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
@@ -79,7 +79,7 @@ class ScoreCache:
 def rival_arms(cache: ScoreCache, rank: Tensor, slots: int, rng: np.random.Generator) -> list[int]:
     """Distinct positions for `slots` slots: the best arms of learners drawn at random."""
     found: list[int] = []
-    names = list(cache.ensemble.learners)
+    names = rivals(cache.ensemble)
     for _ in range(slots):
         scores = cache.arm_scores(names[int(rng.integers(len(names)))])
         scores[found] = -torch.inf

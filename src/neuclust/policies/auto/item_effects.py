@@ -68,7 +68,7 @@ class ItemEffects:
         modes, _ = shift_posterior(sums, np.array([[*[spread] * len(items), 1.0] for spread in SPREADS[1:]]))
         raw = self._clipped(chances)
         p = shifted_chances(raw, modes[0, -1])
-        forecasts = torch.from_numpy(shifted_chances(p, np.pad(modes[:, :-1], ((1, 0), (0, 0)))))
+        forecasts = torch.from_numpy(shifted_chances(p, np.concatenate([np.zeros((1, len(p))), modes[:, :-1]])))
         evidence = log_likelihood(forecasts, rewards)
         self._log_weights = fixed_share(self._log_weights, evidence, FIRST, min(0.5, share))
         clicks, ones = rewards.numpy(), np.ones(len(p))

@@ -117,7 +117,7 @@ class MarginalGains:
         if len(rewards) != self.slate_size or not seen:
             return
         rewards = rewards.clamp(0.0, 1.0)
-        features = torch.stack([group_features(labels, rewards), group_features(torch.zeros_like(labels), rewards)])
+        features = torch.stack([group_features(labels, rewards), rewards.sort(descending=True).values])
         self._gram += features[:, :, None] * features[:, None, :]
         self._moments += features * slate_reward
         powers = torch.tensor([1.0, slate_reward, slate_reward**2], dtype=torch.float64)

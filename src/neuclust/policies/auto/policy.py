@@ -120,6 +120,12 @@ def explanation(policy: "Auto") -> Explanation:
     )  # fmt: skip
 
 
+def state_to_select(policy: "Auto") -> dict[str, Tensor]:
+    """What a policy that selects and does not learn needs: contexts that were played are left out."""
+    memory = {f"team.plays.{name}" for name in MEMORY}
+    return {name: tensor[:0] if name in memory else tensor for name, tensor in policy.state_dict().items()}
+
+
 class Auto:
     """S_t = top K of the ensemble's combined scores, or the slate of the largest expected sum of marginal gains where
     arms of one cluster have diminishing returns; some slots explore while rewards are low."""
@@ -258,7 +264,7 @@ class Auto:
             return 0.0
         return self.config.exploring.chance(self.ensemble)
 
-    explain = explanation
+    explain, selecting_state = explanation, state_to_select
 
     @property
     def failed_trainings(self) -> int:
@@ -281,11 +287,6 @@ class Auto:
         if self.ensemble is not None:
             state |= nested("blocks", self.ensemble.blocks.state_dict()) | nested("team", self.ensemble.state_dict())
         return state
-
-    def selecting_state(self) -> dict[str, Tensor]:
-        """What a policy that selects and does not learn needs: contexts that were played are left out."""
-        memory = {f"team.plays.{name}" for name in MEMORY}
-        return {name: tensor[:0] if name in memory else tensor for name, tensor in self.state_dict().items()}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         self.seed, self.restarts = take_whole(state, "seed"), take_count(state, "restarts")

@@ -24,6 +24,7 @@ CONSTANT = 10.0  # prior variance of the constant: log-odds of rare clicks are f
 SLOPE = 1e-4  # ranks chances that round to 1 by their log-odds
 GROWTH = 1.1  # of the number of slates, between two times that all are linearised again
 FARTHEST = 30.0  # mean log-odds around which chances are read on another range
+SPARE = 1.05  # times the most that is held, before all of it fades: a new factor after every slate would take long
 STEPS = 3  # of Newton's method at most, each time
 
 
@@ -43,16 +44,19 @@ class BlockLogisticConfig:
 
 
 class BlockLogistic:
-    """P(r = 1) = 1/(1 + exp(−mᵀx)) on the blocks up to `last`, m the mean of the posterior N(m, Λ⁻¹); greedy."""
+    """P(r = 1) = 1/(1 + exp(−mᵀx)) on the blocks up to `last`, m the mean of the posterior N(m, Λ⁻¹); greedy. Earlier
+    observations fade so that Σ w, w = p(1 − p), stays at most `memory` per column: log-odds are then known to about
+    1/√(2 memory), whatever the number of features, the slate size and the level of rewards."""
 
-    def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str) -> None:
+    def __init__(self, config: BlockLogisticConfig, blocks: FeatureBlocks, last: str, memory: float = math.inf) -> None:
         self.config = config
         self.prior = BlockPrior.leading(blocks, last)
+        self._most = memory * self.prior.size  # Σ w
         self.prior.variances[0] = CONSTANT
         self.belief = BayesLinear(self.prior.by_column, 1.0, tracked=True)
 
     def means(self, features: Features) -> Tensor:
-        return torch.sigmoid(features.dot(self.belief.mean))
+        return torch.sigmoid(self.belief.means(features.columns(self.prior.size)))
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         odds = features.dot(self.belief.mean)
@@ -61,9 +65,11 @@ class BlockLogistic:
 
     def learn(self, played: Played, plays: Plays) -> None:
         self._observe(played)
-        t = plays.slates
-        if plays.observations <= min(self.config.exact, plays.capacity) and grown(t):
+        t, held = plays.slates, self.belief.data.count
+        if held < self._most and plays.observations <= min(self.config.exact, plays.capacity) and grown(t):
             self._linearise_again(plays)
+        if held > SPARE * self._most:
+            rescale(self.belief, 1.0, 0.0, self._most / held)
         if plays.informed and due(t, self.config.tune_every):
             bounds = self.config.least_variance, self.config.most_variance
             self.prior.step(self.belief.mean, self.belief.variances(), bounds)

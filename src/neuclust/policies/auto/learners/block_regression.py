@@ -135,11 +135,11 @@ class BlockRegression:
         self.belief = self.prior.belief(tracked=bonus == 0)
 
     def means(self, features: Features) -> Tensor:
-        return features.dot(self.belief.mean)
+        return self.belief.means(features.columns(self.prior.size))
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         if self.bonus == 0:
-            means = self.means(features)
+            means = features.dot(self.belief.mean)
             return means, means
         means, widths = features.predicted(self.belief)
         return means + self.bonus * widths, means
