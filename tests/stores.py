@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,3 +52,19 @@ def version(number: int, seq: int, state: bool = True) -> Version:
     from neuclust.serve.store.contract import Version
 
     return Version(number, seq, 10.0 + number, 5 * number, state, True, {"torch": "2", "threads": 1})
+
+
+def stop_outside_transactions(child: int, store: Store) -> None:
+    """SIGSTOP at a moment when others can write: within a transaction it would keep its locks, for ever on SQLite."""
+    from neuclust.serve.store.contract import StoreError
+
+    for _ in range(20):
+        os.kill(child, signal.SIGSTOP)
+        try:
+            store.check()
+        except StoreError:
+            os.kill(child, signal.SIGCONT)
+            time.sleep(0.3)
+        else:
+            return
+    raise AssertionError("the learner was never outside a transaction")

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 from patience import HANG_SECONDS
 from simulated_service import stored, visits
+from stores import stop_outside_transactions
 
 from neuclust.randomness import stream
 from neuclust.serve.events import decode
@@ -21,7 +22,7 @@ from neuclust.serve.learner.lease import Lease
 from neuclust.serve.learner.loop import Loop
 from neuclust.serve.learner.process import LearnerProcess, run_learner
 from neuclust.serve.learner.publishing import Pace
-from neuclust.serve.store.contract import Fenced, Progress, Store, StoreError
+from neuclust.serve.store.contract import Fenced, Progress, Store
 
 EAGER = Pace(publish=0.0, share=0.0, state=0.02, progress=0.03, summary=0.0, slice=0.01)
 SECONDS = 0.2  # of leases: a killed learner is replaced soon
@@ -135,20 +136,6 @@ def test_many_killed_learners_lose_and_repeat_nothing(store: Store, store_addres
     """Fails when one of sixty killed learners leaves a model that the log does not give."""
     assert kill_often(store, store_address, 60, 20) >= 30
     check_everything(store)
-
-
-def stop_outside_transactions(child: int, store: Store) -> None:
-    """SIGSTOP at a moment when others can write: within a transaction it would keep its locks, for ever on SQLite."""
-    for _ in range(20):
-        os.kill(child, signal.SIGSTOP)
-        try:
-            store.check()
-        except StoreError:
-            os.kill(child, signal.SIGCONT)
-            time.sleep(0.3)
-        else:
-            return
-    raise AssertionError("the learner was never outside a transaction")
 
 
 def test_a_learner_that_was_stopped_is_fenced(store: Store, store_address: str) -> None:

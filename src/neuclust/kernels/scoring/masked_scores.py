@@ -54,11 +54,18 @@ class MergedRows:
 
     def added(self, by_column: Floats, place: Integers, factor: Floats) -> Floats:
         """Σ_j factor_j · by_column_j of the columns that have each place, by_column (d, …) -> (s, …)."""
-        used = place >= 0
-        out = np.zeros((self.size, *by_column.shape[1:]))
-        scaled = by_column[used] * factor[used].reshape(-1, *[1] * (by_column.ndim - 1))
-        np.add.at(out, place[used], scaled)
-        return out
+        return _added(by_column.reshape(len(place), -1), place, factor, self.size).reshape(-1, *by_column.shape[1:])
+
+
+@compiled
+def _added(by_column: Floats, place: Integers, factor: Floats, size: int) -> Floats:
+    """Rows of by_column (d, m) times their factors, added up by place: (size, m)."""
+    out = np.zeros((size, by_column.shape[1]))
+    for j in range(len(place)):
+        if place[j] >= 0:
+            for k in range(by_column.shape[1]):
+                out[place[j], k] += factor[j] * by_column[j, k]
+    return out
 
 
 @compiled
@@ -123,11 +130,8 @@ def _agree(x: Floats, column: int, other: int, factor: float, first: int, last: 
 def _shares(place: Integers, mask: Integers, factor: Floats, size: int) -> Floats:
     """What an entry y of each place adds to q (its indicator alone), to Σx, times y, and to Σx², times y²: (s, 3)."""
     used = place >= 0
-    shares = np.zeros((size, 3))
-    np.add.at(shares[:, 0], mask[used], 1.0)
-    np.add.at(shares[:, 1], place[used], factor[used])
-    np.add.at(shares[:, 2], place[used], factor[used] ** 2)
-    return shares
+    weights = (mask, np.ones(len(mask))), (place, factor), (place, factor**2)
+    return np.stack([np.bincount(at[used], weight[used], size) for at, weight in weights], 1)
 
 
 @compiled
@@ -197,12 +201,11 @@ def merged_widths(rows: MergedRows, covariance: Floats, norms: Floats) -> Floats
 @compiled
 def added_by_place(covariance: Floats, place: Integers, factor: Floats, size: int) -> Floats:
     """BΣBᵀ (size, size): entries of Σ, times the factors of their row and column, added up by place; −1: left out."""
-    out = np.zeros((size, size))
-    for a in range(len(place)):
-        if place[a] >= 0:
-            for b in range(len(place)):
-                if place[b] >= 0:
-                    out[place[a], place[b]] += factor[a] * factor[b] * covariance[a, b]
+    out, used = np.zeros((size, size)), np.flatnonzero((place >= 0) & (factor != 0.0))
+    for a in used:
+        row = out[place[a]]
+        for b in used:
+            row[place[b]] += factor[a] * factor[b] * covariance[a, b]
     return out
 
 

@@ -2,12 +2,12 @@
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from neuclust.errors import NeuclustError
 from neuclust.serve.api.problems import Overloaded, Refused
-from neuclust.serve.store.contract import Appended, Event, Store, StoreError
+from neuclust.serve.store.contract import TABLE_KINDS, Appended, Event, Store, StoreError
 from neuclust.serve.store.database import check_text
 
 MOST_EVENTS = 2_000  # in one transaction
@@ -35,6 +35,7 @@ class GroupCommit:
 
     def __init__(self, store: Store) -> None:
         self.store, self.failing = store, ""  # why the last transaction failed
+        self.tables: dict[int, int] = {}  # the last table event of each recommender that was written here
         self._queue: queue.SimpleQueue[Waiting | None] = queue.SimpleQueue()
         self._waiting, self._lock = 0, threading.Lock()
         self._thread = threading.Thread(target=self._run, name="group commit", daemon=True)
@@ -93,6 +94,7 @@ class GroupCommit:
         try:
             written = self.store.append(by_id)
             self.failing = ""
+            self._note_tables(by_id, written)
         except Exception as error:  # nothing was written, and every caller is told so
             self.failing = str(error)
             self._told(group, [_failure(error)] * len(group))
@@ -105,6 +107,13 @@ class GroupCommit:
                 for each, (first, last) in zip(group, places, strict=True)
             ],
         )
+
+    def _note_tables(self, by_id: Mapping[int, Sequence[Event]], written: Mapping[int, Sequence[Appended]]) -> None:
+        """Before anybody is told, so that whoever was told is served by these tables."""
+        for id, events in by_id.items():
+            for event, appended in zip(events, written.get(id, ()), strict=False):
+                if event.kind in TABLE_KINDS:
+                    self.tables[id] = max(appended.seq, self.tables.get(id, 0))
 
     def _told(self, group: Sequence[Waiting], results: Sequence[Written]) -> None:
         with self._lock:

@@ -68,6 +68,14 @@ class Service:
         self.served[name] = found
         return found
 
+    def followed(self, name: str) -> Served:
+        """A recommender with all tables that were acknowledged; its `head` may be older. Where this process alone
+        writes tables it knows without asking the store whether there are new ones."""
+        found = self.served.get(name)
+        if found is None or self.store.shared or self.writer.tables.get(found.id, 0) > found.tables.seq:
+            return self.synced(name)
+        return found
+
     def drop(self, name: str) -> None:
         """Forget a recommender that was deleted."""
         found = self.served.pop(name, None)
@@ -94,7 +102,7 @@ class Service:
 
     def _answer(self, name: str, asks: Sequence[Ask]) -> None:
         """Choose for requests of one recommender and have the decisions written; in the desk's thread."""
-        served = self.synced(name)
+        served = self.followed(name)
         if served.schema is None and len(served.stock.catalogue):
             self._freeze(served, asks)
         situation = served.situation()
