@@ -12,6 +12,7 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -22,7 +23,7 @@ from neuclust.serve.api.routes.shared import NAME
 from neuclust.serve.api.service import Service
 from neuclust.serve.api.strict import parsed
 
-JSON = b"application/json"
+JSON = "application/json"
 PATH = re.compile(rf"/v1/recommenders/(?P<name>{NAME.strip('^$')})/(?P<last>[a-z:]+)")
 
 
@@ -49,8 +50,8 @@ class Direct:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = PATH.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
         busy = None if found is None else self.busy.get(found["last"])
-        headers = dict(scope["headers"]) if busy is not None else {}
-        if found is None or busy is None or headers.get(b"content-type") != JSON:
+        headers = Headers(raw=[] if busy is None else scope["headers"])  # starting and ending have none
+        if found is None or busy is None or headers.get("content-type") != JSON:
             await self.app(scope, receive, send)
             return
         try:
@@ -66,8 +67,7 @@ class Direct:
             await self.app(scope, _again(content, receive), send)
             return
         scope["route"] = busy.route  # what requests are counted by
-        key = headers.get(b"authorization")
-        response = await self._answer(busy, found["name"], body, None if key is None else key.decode("latin-1"))
+        response = await self._answer(busy, found["name"], body, headers.get("authorization"))
         await response(scope, receive, send)
 
     async def _answer(self, busy: Busy, name: str, body: BaseModel, key: str | None) -> Response:
