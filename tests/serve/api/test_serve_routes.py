@@ -239,9 +239,13 @@ def test_the_page_finds_what_it_reads(service: RunningService) -> None:
     assert {"item", "slot", "mean", "bonus", "propensity", "explored"} <= found["slate"][0].keys()
     assert {"slot", "contributions", "counted"} <= found["why"]["items"][0].keys()
     service.learned("shop")
+
+    def counted() -> bool:
+        return bool(service.call("GET", "shop/overview", status=200)["totals"]["decisions"] >= 1)
+
+    eventually(counted, "the decision is counted")  # what is told of it is made every two seconds
     told = service.call("GET", "shop/overview", status=200)
     assert {point["item"] for point in told["map"]["points"]} >= {"i0", "i29"}
-    assert told["totals"]["decisions"] >= 1
     assert told["decisions"][0]["decision_id"]
     service.call("POST", "shop/versions/latest:promote", status=200)
 
@@ -253,9 +257,15 @@ def test_another_host_is_turned_away(service: RunningService) -> None:
 
 def test_the_log_can_be_exported(service: RunningService) -> None:
     """Fails when the export has no start line or misses decisions."""
-    lines = [json.loads(line) for line in service.client.get("/v1/recommenders/shop/log").text.splitlines()]
-    assert lines[0]["event"] == "start"
-    assert {"items", "decision", "feedback"} <= {line["event"] for line in lines}
+    id = service.call("POST", "shop/recommendations", {"user": "u1"}, 200)["decision_id"]
+    service.call("POST", "shop/feedback", {"decision_id": id, "items": {}}, 202)
+
+    def exported() -> list[dict[str, object]]:
+        return [json.loads(line) for line in service.client.get("/v1/recommenders/shop/log").text.splitlines()]
+
+    wanted = {"items", "decision", "feedback"}  # feedback is exported once the learner has told what became of it
+    eventually(lambda: wanted <= {str(line["event"]) for line in exported()}, "all events are exported")
+    assert exported()[0]["event"] == "start"
 
 
 def test_large_bodies_are_turned_away(service: RunningService) -> None:
