@@ -12,7 +12,7 @@ import pytest
 from neuclust.errors import DataError
 from neuclust.serve.api.group_commit import MOST_WAITING, GroupCommit, Written
 from neuclust.serve.api.problems import Overloaded, Refused
-from neuclust.serve.store.contract import FEEDBACK, Appended, Event, Store, StoreError
+from neuclust.serve.store.contract import FEEDBACK, ITEMS, Appended, Event, Store, StoreError
 from neuclust.serve.store.opening import open_store
 
 
@@ -39,6 +39,26 @@ def test_callers_in_one_group_get_their_own_results(store: Store) -> None:
     assert len(found) == 50
     assert [each.earlier is not None for each in found] == [False] * 40 + [True] * 10
     assert [each.seq for each in found[:40]] == list(range(2, 42))
+    store.close()
+
+
+def test_tables_that_were_written_are_known_before_anybody_is_told(store: Store) -> None:
+    """Fails when slates could be chosen by tables older than what was acknowledged, as after an erasure."""
+    head = store.create("a", b"{}")
+    writer = GroupCommit(store)
+    _submitted(writer, head.id, [Event(FEEDBACK, b"{}", key="k")]).result(60)
+    assert writer.tables == {}
+    seen: list[int] = []
+    told = threading.Event()
+
+    def tell(written: Written) -> None:
+        seen.append(writer.tables[head.id])
+        told.set()
+
+    writer.submit(head.id, [Event(FEEDBACK, b"{}", key="l"), Event(ITEMS, b"{}")], tell)
+    assert told.wait(60)
+    assert seen == [4]
+    writer.close()
     store.close()
 
 
