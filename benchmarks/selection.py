@@ -22,7 +22,7 @@ import torch
 from benchmarks.fresh_arms import FreshArms
 from neuclust.core import Round
 from neuclust.kernels.scoring.arm_scores import LANES
-from neuclust.policies.auto.features import ContextReader
+from neuclust.policies.auto.context_reader import ContextReader
 from neuclust.policies.auto.policy import Auto, AutoConfig
 
 ARMS = (300, 1_000, 10_000, 100_000)

@@ -64,9 +64,10 @@ def test_merged_widths_are_those_of_all_columns(n: int, d: int, seed: int, squar
 def written_out(rows: MergedRows, n: int) -> Floats:
     """x (n, d) from what is kept of it."""
     y = np.zeros((n, rows.size + 1))  # the last one stands for columns of zeros, whose place is −1
+    begin, end, index, value = rows.entries
     for i in range(n):
-        entries = slice(rows.starts[i], rows.starts[i + 1])
-        y[i, rows.index[entries]] = rows.value[entries]
+        entries = slice(begin[i], end[i])
+        y[i, index[entries]] = value[entries]
     x: Floats = y[:, rows.place] * rows.factor
     return x
 
@@ -77,6 +78,7 @@ def test_merged_rows_are_the_contexts(n: int, d: int, seed: int) -> None:
     x, _ = contexts(n, d, seed)
     rows = MergedRows.of(x)
     np.testing.assert_allclose(written_out(rows, n), x, rtol=1e-12)
+    np.testing.assert_array_equal(rows.dense(), written_out(rows, n))
     np.testing.assert_allclose(rows.sums[:, 1], x.sum(1), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(rows.sums[:, 0], np.maximum((x != 0).sum(1), 1))
 

@@ -11,7 +11,9 @@ import torch
 
 from neuclust import Features, Number, Recommender
 from neuclust.core import Feedback, Round
+from neuclust.kernels.scoring.function_table import FunctionTable
 from neuclust.models.crossed import CrossedRounds
+from neuclust.policies.auto.policy import Auto
 from neuclust.policies.linear import SharedLinUCB
 from neuclust.recommender.choices import Choice
 from neuclust.registry import build_policy
@@ -118,7 +120,7 @@ def crossed(copies: int = 1) -> tuple[CrossedRounds, list[Round]]:
         Round(at + 1, torch.from_numpy(ids[at]), torch.from_numpy(functions[rows[at]]), None, 3, features=dense[at])
         for at in range(3)
     ]
-    return CrossedRounds(ids, rows, functions, weights, index, [3, 3, 3]), rounds
+    return CrossedRounds(ids, rows, FunctionTable.of(functions), weights, index, [3, 3, 3], [1, 2, 3]), rounds
 
 
 def learned(chosen: SharedLinUCB, rounds: list[Round]) -> SharedLinUCB:
@@ -133,12 +135,13 @@ def test_the_pass_selects_what_single_rounds_select_and_ties_stay_ties(copies: i
     many, rounds = crossed(copies)
     chosen = learned(policy(**{"encoder.kind": kind}), rounds)
     slates = chosen.select_many(many)
-    assert slates is not None
     for slate, round in zip(slates, rounds, strict=True):
+        assert slate is not None
         single = chosen.select(round)
         assert slate.positions.tolist() == single.positions.tolist()
         torch.testing.assert_close(slate.means, single.means, rtol=1e-10, atol=1e-12)
         torch.testing.assert_close(slate.bonuses, single.bonuses, rtol=1e-10, atol=1e-12)
+    assert slates[2] is not None
     assert slates[2].positions.tolist() == [0, 1, 2]  # all are equal: the smaller ids
 
 
@@ -146,7 +149,7 @@ def test_the_pass_selects_what_single_rounds_select_and_ties_stay_ties(copies: i
     "settings", [{"tie": "random"}, {"bias": "true"}, {"encoder.kind": "unit"}, {"encoder.duplicate": "true"}]
 )
 def test_settings_that_need_single_rounds_are_left_to_them(settings: dict[str, str]) -> None:
-    assert policy(**settings).select_many(crossed()[0]) is None
+    assert policy(**settings).select_many(crossed()[0]) == [None, None, None]
 
 
 def test_rounds_the_policy_cannot_play_are_left_to_single_ones_which_refuse_them() -> None:
@@ -154,5 +157,74 @@ def test_rounds_the_policy_cannot_play_are_left_to_single_ones_which_refuse_them
     assert many.fits(7, 3)
     assert not many.fits(6, 3)
     assert not many.fits(7, 2)
-    assert not replace(many, functions=many.functions * 1e60).fits(7, 3)
+    assert not replace(many, functions=replace(many.functions, largest=1e60)).fits(7, 3)
     assert not replace(many, weights=many.weights * np.nan).fits(7, 3)
+
+
+def crossed_shop(**options: Any) -> Recommender:
+    """A shop whose `auto` reads more than 40 features, most of them 0, and 200 items."""
+    kinds = [f"k{at}" for at in range(12)]
+    rng = np.random.default_rng(7)
+    table = [
+        {"sku": f"s{at}", "kind": kinds[int(rng.integers(12))], "price": float(rng.integers(5, 90))}
+        for at in range(200)
+    ]
+    people = [{"user": f"u{at}", "segment": f"g{at % 5}", "age": 20 + at} for at in range(20)]
+    made = Recommender(
+        table, "sku", users=people, user_id="user", slate_size=4, policy="auto", features=HOURS, **options
+    )
+    for t in range(30):
+        choice = made.recommend(f"u{t % 20}", context={"hour": float(t % 24)})
+        made.feedback(choice.id, {each: float(rng.random() < 0.3) for each in choice.items})
+    return made
+
+
+def whole_rows(made: Recommender) -> Recommender:
+    """The same shop, which reads the features of every item."""
+    made.learner.player = Whole(made.learner.policy)  # type: ignore[union-attr]
+    return made
+
+
+class Whole:
+    """A policy without `select_many`."""
+
+    def __init__(self, policy: Any) -> None:
+        self.select, self.update, self.state_dict = policy.select, policy.update, policy.state_dict
+        self.load_state_dict, self.name, self.save = policy.load_state_dict, policy.name, policy.save
+
+
+def test_auto_reads_functions_of_items_and_answers_as_by_their_features(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[bool] = []
+    select = Auto.select_many
+
+    def noted(self: Auto, rounds: CrossedRounds) -> Any:
+        found = select(self, rounds)
+        seen.extend(slate is not None for slate in found)
+        return found
+
+    monkeypatch.setattr(Auto, "select_many", noted)
+    one, other = crossed_shop(), whole_rows(crossed_shop())
+    assert one.schema is not None
+    assert one.schema.design.width > 40
+    assert all(seen)
+    for t in range(25):
+        asked: dict[str, Any] = {"user": f"u{t % 20}", "context": {"hour": float(t % 24)}}
+        if t % 3 == 1:
+            asked["eligible"] = [f"s{at}" for at in range(t, 170)]
+        if t == 9:  # an item changes, one comes, and one is like none before
+            for each in (one, other):
+                each.add_items([{"sku": "s3", "kind": "k1", "price": 7.5}, {"sku": "new", "kind": "k2", "price": 30.0}])
+                each.add_items([{"sku": "odd", "kind": None, "price": None}])
+                each.remove_items(["s5"])
+        first, second = one.recommend(**asked), other.recommend(**asked)
+        same(first, second)
+        for each, choice in ((one, first), (other, second)):
+            each.feedback(choice.id, {choice.items[t % 4]: 1.0})
+    assert len(seen) == 30 + 30 + 25
+    assert all(seen)
+
+
+def test_auto_sees_few_items_and_rules_whole() -> None:
+    one, other = crossed_shop(), whole_rows(crossed_shop())
+    for asked in ({"eligible": [f"s{at}" for at in range(9)]}, {"at_most": {"kind": 1}}, {"k": 2}):
+        same(one.recommend("u3", context={"hour": 4.0}, **asked), other.recommend("u3", context={"hour": 4.0}, **asked))

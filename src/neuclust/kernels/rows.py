@@ -11,6 +11,7 @@ from neuclust.kernels.compiled import group_sparse_rows
 from neuclust.kernels.jit import Floats, Integers, compiled, exact
 
 Entries = tuple[Integers, Integers, Floats]  # starts, index, value
+EntrySpans = tuple[Integers, Integers, Integers, Floats]  # begin, end, index, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +111,22 @@ def _taken(rows: Entries, chosen: Integers) -> Entries:
 
 def linear_beliefs(rows: Rows, theta: Floats, inverse: Floats) -> tuple[Floats, Floats]:
     """xᵀθ and xᵀMx of every row, for θ (width,) and M (width, width): (n,) each."""
-    return _linear_beliefs(rows.entries, theta, inverse)
+    return entry_beliefs((rows.starts[:-1], rows.starts[1:], rows.index, rows.value), theta, inverse)
 
 
 @compiled
-def _linear_beliefs(rows: Entries, theta: Floats, inverse: Floats) -> tuple[Floats, Floats]:
-    starts, index, value = rows
-    n = len(starts) - 1
+def entry_beliefs(entries: EntrySpans, theta: Floats, inverse: Floats) -> tuple[Floats, Floats]:
+    """The same of rows whose entries begin and end anywhere, (n,) each, among all entries."""
+    begin, end, index, value = entries
+    n = len(begin)
     means, squares = np.empty(n), np.empty(n)
     for i in range(n):
         mean, square = 0.0, 0.0
-        for e in range(starts[i], starts[i + 1]):
+        for e in range(begin[i], end[i]):
             v, line = value[e], inverse[index[e]]
             mean += v * theta[index[e]]
             total = 0.0
-            for f in range(starts[i], starts[i + 1]):
+            for f in range(begin[i], end[i]):
                 total += value[f] * line[index[f]]
             square += v * total
         means[i], squares[i] = mean, square

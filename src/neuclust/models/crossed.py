@@ -11,7 +11,8 @@ from torch import Tensor
 from neuclust.core import LARGEST
 from neuclust.kernels.jit import serves
 from neuclust.kernels.regions import group_rows
-from neuclust.kernels.rows import linear_beliefs, sparse_rows
+from neuclust.kernels.rows import entry_beliefs
+from neuclust.kernels.scoring.function_table import FunctionTable
 from neuclust.kernels.scoring.masked_scores import added_by_place
 
 Matrix = NDArray[np.float64]
@@ -28,17 +29,21 @@ class CrossedRounds:
 
     arm_ids: list[Index]  # R of (n_r,), every arm once
     rows: list[Index]  # R of (n_r,): the arms as rows of `functions`
-    functions: Matrix  # a: (N, p)
+    functions: FunctionTable  # a: (N, p)
     weights: Matrix  # w: (R, d)
     index: Index  # i: (d,), every one of 0 to p − 1 at least once
     slate_sizes: list[int]  # R of k_r
+    keys: list[int]  # R keys of randomness
+
+    def __len__(self) -> int:
+        return len(self.arm_ids)
 
     def fits(self, dim: int, slate_size: int) -> bool:
         """Whether a policy of these sizes can play all rounds, with features of a size that can be computed with."""
         sizes = all(0 < k <= min(slate_size, len(ids)) for k, ids in zip(self.slate_sizes, self.arm_ids, strict=True))
         if not sizes or self.weights.shape != (len(self.arm_ids), dim):
             return False
-        return float(np.abs(self.functions).max(initial=0.0) * np.abs(self.weights).max()) <= LARGEST  # not for NaN
+        return float(self.functions.largest * np.abs(self.weights).max(initial=0.0)) <= LARGEST  # not for NaN
 
 
 def crossed_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -51,35 +56,27 @@ def crossed_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Itera
 
 def _sparse_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """By compiled loops over the functions of an arm that are not 0, which are few where it has categories."""
-    size, index = rounds.functions.shape[1], rounds.index
-    for rows, weights in zip(rounds.rows, rounds.weights, strict=True):
-        read = np.bincount(index[weights != 0], minlength=size) > 0  # others tell no arms apart
-        arms = sparse_rows(rounds.functions.take(rows, axis=0) * read)
-        linear = np.bincount(index, weights * theta.numpy(), size).astype(np.float64)
-        means, squares = linear_beliefs(arms, linear, added_by_place(form.numpy(), index, weights, size))
+    table = rounds.functions
+    place, level = table.place[rounds.index], table.level[rounds.index]
+    used = place >= 0
+    for rows, weights in zip(rounds.rows, rounds.weights * level, strict=True):
+        linear = np.bincount(place[used], (weights * theta.numpy())[used], table.size).astype(np.float64)
+        own = added_by_place(form.numpy(), place, weights, table.size)
+        read = np.bincount(place[used], (weights != 0)[used], table.size) > 0  # others tell no arms apart
+        means, squares = entry_beliefs(table.entries(rows, read), linear, own)
         yield torch.from_numpy(means), torch.from_numpy(np.sqrt(np.maximum(squares, 0.0)))
 
 
 def _dense_beliefs(rounds: CrossedRounds, theta: Tensor, form: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """By library products; equal rows are computed once."""
     linear, square, features = theta.numpy(), form.numpy(), np.arange(len(rounds.index))
-    told_apart = len(group_rows(torch.from_numpy(rounds.functions))[0]) == len(rounds.functions)
-    spread = np.zeros((rounds.functions.shape[1], len(features)))  # S, filled anew for every round
+    spread = np.zeros((len(rounds.functions.place), len(features)))  # S, filled anew for every round
     for rows, weights in zip(rounds.rows, rounds.weights, strict=True):
         spread[rounds.index, features] = weights
-        values, group = rounds.functions.take(rows, axis=0), None
-        reads = spread.any(1)
-        if not (told_apart and reads.all()):  # functions that no feature of this round has tell no arms apart
-            values, group = _once(values * reads)
+        read = spread.any(1)  # functions that no feature of this round has tell no arms apart
+        first, group = (each.numpy() for each in group_rows(torch.from_numpy(rounds.functions.dense(rows) * read)))
+        values = rounds.functions.dense(rows[first])
         own = (spread @ square) @ spread.T
         means, squares = values @ (spread @ linear), np.einsum("ij,ij->i", values @ own, values)
         widths = np.sqrt(np.maximum(squares, 0.0))
-        if group is not None:
-            means, widths = means[group], widths[group]
-        yield torch.from_numpy(means), torch.from_numpy(widths)
-
-
-def _once(values: Matrix) -> tuple[Matrix, Index]:
-    """Distinct rows, and for each row its place among them."""
-    first, group = (each.numpy() for each in group_rows(torch.from_numpy(values)))
-    return values[first], group
+        yield torch.from_numpy(means[group]), torch.from_numpy(widths[group])

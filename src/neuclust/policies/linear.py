@@ -5,7 +5,7 @@ Wen et al., ICML 2015) makes one draw per round. Disjoint and hybrid LinUCB are 
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -119,13 +119,13 @@ class SharedLinUCB:
         config = self.encoder.config
         return config.kind in ("raw", "scale") and not config.duplicate and not self.config.bias
 
-    def select_many(self, rounds: CrossedRounds) -> list[Slate] | None:
+    def select_many(self, rounds: CrossedRounds) -> Sequence[Slate | None]:
         """The slates of `select`, in one pass: xᵀV⁻¹x = aᵀ(S V⁻¹ Sᵀ)a / ρ² for x = Sᵀa / ρ (`models.crossed`).
         None where settings or sizes need every round by itself."""
         config = self.encoder.config
         rho = 1.0 if config.kind == "raw" else self.encoder.rho or config.rho
         if not self._plain or rho is None or self.config.tie != "id" or not rounds.fits(self.dim, self.slate_size):
-            return None
+            return [None] * len(rounds)
         beliefs = crossed_beliefs(rounds, self.inverse @ self.moment / rho, self.inverse / rho**2)
         ranked = zip(rounds.arm_ids, rounds.slate_sizes, beliefs, strict=True)
         return [

@@ -152,7 +152,8 @@ class Chooser:
     ) -> list[Chosen]:
         """The answers to requests with their offers and encoded users (d_u,), all computed in one pass."""
         asked = [at for at, found in enumerate(offers) if len(found.codes)]
-        slates = self._at_once(requests, offers, users, [at for at in asked if offers[at].rules is None])
+        plain = [at for at in asked if offers[at].rules is None]
+        slates = self._at_once(requests, offers, users, places, plain)
         left = [at for at in asked if at not in slates]
         rows = self._rows([offers[at].codes for at in left], [users[at] for at in left])
         rounds = {
@@ -166,22 +167,22 @@ class Chooser:
         ]
 
     def _at_once(
-        self, requests: Sequence[Request], offers: Sequence[Offer], users: Sequence[Matrix], asked: Sequence[int]
-    ) -> dict[int, Slate]:
-        """Slates of several requests by a policy that reads functions of items instead of features; {}: by none."""
+        self, requests: Sequence[Request], offers: Sequence[Offer], users: Sequence[Matrix], places: Sequence[Place],
+        asked: Sequence[int],
+    ) -> dict[int, Slate]:  # fmt: skip
+        """Slates of requests by a policy that reads functions of items instead of features; those it cannot answer so
+        are left out."""
         if not asked or not isinstance(self.learner.player, SelectsMany):
             return {}
         design, codes = self.schema.design, [offers[at].codes for at in asked]
-        rows, known = codes, np.arange(len(self.catalogue.rows))
-        if sum(map(len, codes)) < len(known):  # few of the items
-            known = np.concatenate(codes)
-            rows = np.split(np.arange(len(known)), np.cumsum([len(each) for each in codes])[:-1])
         rounds = CrossedRounds(
-            arm_ids=codes, rows=rows, functions=design.item_functions(self.catalogue.profiles(known)),
+            arm_ids=codes, rows=codes, functions=self.catalogue.functions.of(design, self.catalogue.rows),
             weights=design.user_factors(np.array([users[at] for at in asked])), index=design.used[1],
             slate_sizes=[min(requests[at].k, len(offers[at].codes)) for at in asked],
+            keys=[places[at].draw for at in asked],
         )  # fmt: skip
-        return dict(zip(asked, self.learner.select_many(rounds) or [], strict=False))
+        found = zip(asked, self.learner.select_many(rounds), strict=True)
+        return {at: slate for at, slate in found if slate is not None}
 
     def _rows(self, codes: Sequence[Codes], users: Sequence[Matrix]) -> list[tuple[Matrix, Matrix]]:
         """Profiles (n, d_i) and features (n, d) of each request."""

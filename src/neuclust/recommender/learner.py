@@ -41,9 +41,9 @@ class Revises(Protocol):
 
 @runtime_checkable
 class SelectsMany(Protocol):
-    """A policy that selects for several rounds of crossed features in one pass; None where its settings forbid it."""
+    """A policy that selects for several rounds of crossed features in one pass; None for a round it must see whole."""
 
-    def select_many(self, rounds: CrossedRounds) -> list[Slate] | None: ...
+    def select_many(self, rounds: CrossedRounds) -> Sequence[Slate | None]: ...
 
 
 @runtime_checkable
@@ -115,9 +115,9 @@ class Learner:
         """A slate for each round."""
         return [self.player.select(round) for round in rounds]
 
-    def select_many(self, rounds: CrossedRounds) -> list[Slate] | None:
-        """The same slates in one pass, None where the policy does not know how."""
-        return self.player.select_many(rounds) if isinstance(self.player, SelectsMany) else None
+    def select_many(self, rounds: CrossedRounds) -> Sequence[Slate | None]:
+        """The same slates in one pass, None for rounds that the policy must see whole."""
+        return self.player.select_many(rounds) if isinstance(self.player, SelectsMany) else [None] * len(rounds)
 
     def selecting_state(self) -> dict[str, Tensor]:
         """What a copy needs that selects and never learns; all of the policy's state where it does not tell."""

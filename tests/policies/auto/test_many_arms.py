@@ -14,7 +14,7 @@ from torch import Tensor
 from neuclust.core import Feedback, Round
 from neuclust.kernels import jit
 from neuclust.kernels.scoring.arm_scores import LANES
-from neuclust.policies.auto.features import ContextReader
+from neuclust.policies.auto.context_reader import ContextReader
 from neuclust.policies.auto.policy import Auto, AutoConfig
 from neuclust.randomness import stream
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuclust.kernels.jit import Floats, Integers, compiled
+from neuclust.kernels.rows import EntrySpans
+from neuclust.kernels.scoring.function_table import FunctionTable
 
 PROPOSED = 64  # rows by which columns are proposed to be multiples of each other, before all rows are read
 ALIKE = 1e-13  # relative difference up to which an entry counts as a multiple: some hundred roundings
@@ -29,9 +31,7 @@ class MergedRows:
     factor: Floats  # (d,)
     indicators: int  # entries of y that are 0 or 1, the leading ones
     size: int  # s
-    starts: Integers  # (n + 1,) row i has entries starts[i] … starts[i + 1] − 1
-    index: Integers
-    value: Floats
+    entries: EntrySpans  # row i has entries begin[i] … end[i] − 1
     sums: Floats  # (n, 3): q, Σx and Σx²
 
     @classmethod
@@ -49,8 +49,30 @@ class MergedRows:
         factor[varied] = ratio
         shares = _shares(place, mask, factor, len(first) + len(chosen))
         columns = np.concatenate([used[first], varied[chosen]])
-        rows = _rows(x, columns, len(first), shares, int(filled[columns].sum()))
-        return cls(place, mask, factor, len(first), len(columns), *rows)
+        starts, index, value, sums = _rows(x, columns, len(first), shares, int(filled[columns].sum()))
+        return cls(place, mask, factor, len(first), len(columns), (starts[:-1], starts[1:], index, value), sums)
+
+    @classmethod
+    def crossed(cls, table: FunctionTable, rows: Integers, index: Integers, weights: Floats) -> "MergedRows":
+        """Contexts x_c = a_{i_c} · w_c of rows (n,) of a table of functions a; index i (d,), weights w (d,)."""
+        used = weights != 0
+        place, mask = np.where(used, table.place[index], -1), np.where(used, table.mask[index], -1)
+        factor = weights * table.level[index]
+        read = np.zeros(table.size, np.bool_)
+        read[place[place >= 0]] = read[mask[mask >= 0]] = True
+        entries, shares = table.entries(rows, read), _shares(place, mask, factor, table.size)
+        sums = _sums(entries, shares)
+        return cls(place, mask, factor, table.indicators, table.size, entries, sums)
+
+    def dense(self) -> Floats:
+        """x (n, d)."""
+        begin, end, index, value = self.entries
+        y = np.zeros((len(self.sums), self.size + 1))  # the last column stands for columns of zeros
+        row = np.repeat(np.arange(len(begin)), end - begin)
+        entry = begin[row] + np.arange(len(row)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin)
+        y[row, index[entry]] = value[entry]
+        x: Floats = y[:, self.place] * self.factor
+        return x
 
     def added(self, by_column: Floats, place: Integers, factor: Floats) -> Floats:
         """Σ_j factor_j · by_column_j of the columns that have each place, by_column (d, …) -> (s, …)."""
@@ -158,24 +180,38 @@ def _rows(
     return starts, index[:entries], value[:entries], sums
 
 
+@compiled
+def _sums(entries: EntrySpans, shares: Floats) -> Floats:
+    """q, at least 1, Σx and Σx² of every row, (n, 3)."""
+    begin, end, index, value = entries
+    sums = np.empty((len(begin), 3))
+    for i in range(len(begin)):
+        q, first, second = 0.0, 0.0, 0.0
+        for e in range(begin[i], end[i]):
+            c, entry = index[e], value[e]
+            q += shares[c, 0]
+            first += shares[c, 1] * entry
+            second += shares[c, 2] * entry * entry
+        sums[i, 0], sums[i, 1], sums[i, 2] = max(q, 1.0), first, second
+    return sums
+
+
 def linear_values(rows: MergedRows, weights: Floats) -> Floats:
     """wᵀφ for weights (p,): (n,)."""
     d = len(rows.place)
     slopes = rows.added(weights[2 : 2 + d], rows.place, rows.factor)
     slopes += rows.added(weights[2 + d : 2 + 2 * d], rows.mask, np.ones(d))
     squares = rows.added(weights[3 + 2 * d :], rows.place, rows.factor**2)
-    return _linear_values((rows.starts, rows.index, rows.value), rows.sums, slopes, squares, weights[[0, 1, 2 + 2 * d]])
+    return _linear_values(rows.entries, rows.sums, slopes, squares, weights[[0, 1, 2 + 2 * d]])
 
 
 @compiled
-def _linear_values(
-    entries: tuple[Integers, Integers, Floats], sums: Floats, slopes: Floats, squares: Floats, shared: Floats
-) -> Floats:
-    starts, index, value = entries
+def _linear_values(entries: EntrySpans, sums: Floats, slopes: Floats, squares: Floats, shared: Floats) -> Floats:
+    begin, end, index, value = entries
     out = np.empty(len(sums))
     for i in range(len(sums)):
         total = shared[1] * sums[i, 1] + shared[2] * sums[i, 2]
-        for e in range(starts[i], starts[i + 1]):
+        for e in range(begin[i], end[i]):
             total += value[e] * (slopes[index[e]] + value[e] * squares[index[e]])
         out[i] = shared[0] + total / sums[i, 0]
     return out
@@ -194,8 +230,7 @@ def merged_widths(rows: MergedRows, covariance: Floats, norms: Floats) -> Floats
     factor = np.concatenate([[1.0, 1.0], rows.factor, np.ones(d), [1.0], rows.factor**2])
     size = 3 + rows.size + (varied if squared else 0)
     merged = added_by_place(covariance, place[: len(norms)], factor[: len(norms)] / norms, size)
-    sparse = rows.starts, rows.index, rows.value
-    return _merged_widths(sparse, rows.sums, merged, rows.indicators, varied if squared else 0)
+    return _merged_widths(rows.entries, rows.sums, merged, rows.indicators, varied if squared else 0)
 
 
 @compiled
@@ -210,17 +245,15 @@ def added_by_place(covariance: Floats, place: Integers, factor: Floats, size: in
 
 
 @compiled
-def _merged_widths(
-    entries: tuple[Integers, Integers, Floats], sums: Floats, merged: Floats, indicators: int, squares: int
-) -> Floats:
+def _merged_widths(entries: EntrySpans, sums: Floats, merged: Floats, indicators: int, squares: int) -> Floats:
     """√(y'ᵀMy')/q, y' as in `merged_widths` with so many squares."""
-    starts, index, value = entries
+    begin, end, index, value = entries
     where, number, out = np.empty(len(merged), np.int64), np.empty(len(merged)), np.empty(len(sums))
     where[0], where[1], where[2] = 0, 1, 2
     for i in range(len(sums)):
         number[0], number[1], number[2] = sums[i, 0], sums[i, 1], sums[i, 2]
         count = 3
-        for e in range(starts[i], starts[i + 1]):
+        for e in range(begin[i], end[i]):
             where[count], number[count] = 3 + index[e], value[e]
             count += 1
             if squares > 0 and index[e] >= indicators:
@@ -241,21 +274,21 @@ def relu_values(rows: MergedRows, hidden: Floats, outputs: Floats, longest: floa
     (d + 2, m): (V, n)."""
     d = len(rows.place)
     merged = rows.added(hidden[:d], rows.place, rows.factor)
-    return _relu_values((rows.starts, rows.index, rows.value), rows.sums, merged, hidden[d:], outputs, longest)
+    return _relu_values(rows.entries, rows.sums, merged, hidden[d:], outputs, longest)
 
 
 @compiled
 def _relu_values(
-    entries: tuple[Integers, Integers, Floats], sums: Floats, merged: Floats, shared: Floats, outputs: Floats,
+    entries: EntrySpans, sums: Floats, merged: Floats, shared: Floats, outputs: Floats,
     longest: float,
 ) -> Floats:  # fmt: skip
-    starts, index, value = entries
+    begin, end, index, value = entries
     unit, out = np.empty(merged.shape[1]), np.empty((len(outputs), len(sums)))
     for i in range(len(sums)):
         pooled, length = sums[i, 1] / sums[i, 0], 0.0
         for k in range(len(unit)):
             unit[k] = shared[1, k] + pooled * shared[0, k]
-        for e in range(starts[i], starts[i + 1]):
+        for e in range(begin[i], end[i]):
             entry, row = value[e], merged[index[e]]
             for k in range(len(unit)):
                 unit[k] += entry * row[k]

@@ -1,8 +1,7 @@
 """Features of a context in named blocks, each scaled to a root mean squared length of 1."""
 
 import math
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -13,11 +12,11 @@ from torch import Tensor
 
 from neuclust.configuration import AT_LEAST_ONE, NON_NEGATIVE, checked
 from neuclust.core import Round
-from neuclust.kernels.jit import serves
-from neuclust.kernels.regions import group_rows
+from neuclust.kernels.jit import available, serves
 from neuclust.kernels.scoring import arm_scores, masked_scores
 from neuclust.kernels.scoring.masked_scores import MergedRows
 from neuclust.models.bayes_linear import BayesLinear, shortened, with_constant
+from neuclust.models.crossed import CrossedRounds
 from neuclust.models.state import expect, take_number, take_numbers, take_rows
 from neuclust.slates.cluster_choice import separated_clusters
 
@@ -74,10 +73,19 @@ def find_clusters(config: BlocksConfig, x: Tensor) -> ContextClusters | None:
 
 @dataclass(frozen=True)
 class Features:
-    """Contexts read for all learners, x (n, d); everything else is computed when a learner first reads it."""
+    """Contexts read for all learners, x (n, d), given as they are or by the functions that their columns are multiples
+    of; everything else is computed when a learner first reads it."""
 
     blocks: "FeatureBlocks"
-    x: Tensor
+    given: Tensor | MergedRows
+
+    @cached_property
+    def x(self) -> Tensor:
+        """The contexts, (n, d)."""
+        return self.given if isinstance(self.given, Tensor) else torch.from_numpy(self.given.dense())
+
+    def __len__(self) -> int:
+        return len(self.given) if isinstance(self.given, Tensor) else len(self.given.sums)
 
     @cached_property
     def plain(self) -> Tensor:
@@ -120,17 +128,17 @@ class Features:
     @property
     def sparse(self) -> bool:
         """Whether compiled loops score these contexts by their entries that are not 0."""
-        return self.blocks.masked and serves(self.x)
+        return isinstance(self.given, MergedRows) or (self.blocks.masked and serves(self.x))
 
     @property
     def many(self) -> bool:
         """Whether there are so many contexts that a covariance of the linear blocks is worth its inversion."""
-        return len(self.x) > self.x.shape[1]
+        return len(self) > self.blocks.dim
 
     @cached_property
     def merged(self) -> MergedRows:
         """These contexts by the few functions that their columns are multiples of."""
-        return MergedRows.of(self.x.contiguous().numpy())
+        return self.given if isinstance(self.given, MergedRows) else MergedRows.of(self.given.contiguous().numpy())
 
     def columns(self, size: int) -> Tensor:
         """The leading `size` columns."""
@@ -138,7 +146,7 @@ class Features:
 
     def dot(self, weights: Tensor) -> Tensor:
         """The leading columns times weights (p',) -> (n,), with crosses as xᵀWx: their matrix is never formed."""
-        d = self.x.shape[1]
+        d = self.blocks.dim
         kept = sum(self.blocks.sizes("squares").values())
         if self.sparse and len(weights) <= kept:
             padded = torch.zeros(kept, dtype=torch.float64)
@@ -163,7 +171,7 @@ class Features:
         if self.sparse and len(norms) == size and self.many:
             arrays = belief.solved.covariance.numpy(), norms.numpy()
             return self.dot(belief.mean), torch.from_numpy(masked_scores.merged_widths(self.merged, *arrays))
-        if not self.compiled or size != 1 + self.x.shape[1]:
+        if not self.compiled or size != 1 + self.blocks.dim:
             columns = self.columns(size)
             return belief.means(columns), belief.widths(columns)
         nobody = np.empty(0, np.int64)
@@ -171,35 +179,6 @@ class Features:
         means, roots = (belief.mean / norms).unsqueeze(0).numpy(), (belief.solved.root / norms).unsqueeze(0).numpy()
         found = arm_scores.affine_beliefs(self.rows.numpy(), groups, means, roots)
         return torch.from_numpy(found[0]), torch.from_numpy(found[1])
-
-
-class ContextReader:
-    """Reads the contexts of a round, and those of a catalogue that stays the same tensor only once.
-    Writing into such a tensor is noticed by its version, unless it is done past torch, through a NumPy array."""
-
-    def __init__(self) -> None:
-        self._latest: tuple[Callable[[], Tensor | None], int, Features, Tensor] | None = None
-
-    def read(self, blocks: "FeatureBlocks", z: Tensor) -> tuple[Features, Tensor]:
-        """Features of distinct contexts out of z (n, d), and the number of every arm's one, (n,)."""
-        latest, version = self._latest, -1 if z.is_inference() else z._version
-        if latest is not None and latest[0]() is z and latest[1] == version >= 0 and latest[2].blocks is blocks:
-            return latest[2:]
-        features, group = self._once(blocks, z)
-        self._latest = weakref.ref(z), version, features, group
-        return features, group
-
-    @staticmethod
-    def _once(blocks: "FeatureBlocks", z: Tensor) -> tuple[Features, Tensor]:
-        """Compiled loops score all contexts; elsewhere equal ones are scored once, so that ties stay ties."""
-        if not blocks.masked or not blocks.crossed:
-            features = blocks.read(z)
-            if features.compiled or (features.sparse and features.many):
-                return features, torch.arange(len(z))
-        first, group = group_rows(z)
-        if len(first) == len(z):
-            return blocks.read(z), torch.arange(len(z))
-        return blocks.read(z[first]), group
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +251,15 @@ class FeatureBlocks:
     def read(self, z: Tensor) -> Features:
         """Features of contexts z (n, d)."""
         return Features(self, self.scaled(z))
+
+    def read_crossed(self, rounds: CrossedRounds, at: int) -> Features | None:
+        """Features of one of several rounds by functions of its arms; None where the contexts have to be read one by
+        one: they are not masked, are fewer than their columns, or one of them is so long that it is shortened."""
+        if not self.masked or self.crossed or len(rounds.rows[at]) <= self.dim or not available:
+            return None
+        weights = rounds.weights[at] / self.scale
+        merged = MergedRows.crossed(rounds.functions, rounds.rows[at], rounds.index, weights)
+        return None if merged.sums[:, 2].max() > (self.longest / self.scale) ** 2 else Features(self, merged)
 
     def plain_blocks(self, x: Tensor) -> dict[str, Tensor]:
         """Blocks of x (n, d) but the crosses, before they are divided by their norms."""

@@ -12,6 +12,7 @@ from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.core import Design, Feedback, Round, Slate
 from neuclust.errors import StateError
 from neuclust.kernels.ranking import sound, top
+from neuclust.models.crossed import CrossedRounds
 from neuclust.models.encoder import active_contexts
 from neuclust.models.state import (
     Shape,
@@ -26,7 +27,9 @@ from neuclust.models.state import (
 from neuclust.models.watch import LearningWatch
 from neuclust.persistence import save_policy
 from neuclust.policies.auto import ensemble as ensembles
+from neuclust.policies.auto.context_reader import ContextReader
 from neuclust.policies.auto.ensemble import Ensemble, EnsembleConfig
+from neuclust.policies.auto.explanation import explanation
 from neuclust.policies.auto.exploration import (
     ExplorationConfig,
     Ranking,
@@ -36,9 +39,8 @@ from neuclust.policies.auto.exploration import (
     optimistic_slots,
     rival_arms,
 )
-from neuclust.policies.auto.features import BlocksConfig, ContextReader, FeatureBlocks
+from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.item_effects import ItemEffects
-from neuclust.policies.auto.learners.block_regression import BlockRegression
 from neuclust.policies.auto.marginal_gains import MarginalGains, MarginalGainsConfig
 from neuclust.policies.auto.plays import MEMORY
 from neuclust.policies.auto.reward_range import RewardRange, RewardRangeConfig
@@ -79,47 +81,6 @@ class AutoConfig:
     tie: Literal["id", "random"] = "id"
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Weights and evidence gaps by learner, noise variances, the exploration probability, the number of clusters
-    (1: none), what each further rewarded arm of a cluster adds (None: the same), the standard deviation of items'
-    effects in log-odds (0: none), how much each slot is looked at, relative to the first (None: all alike), and the
-    range of rewards."""
-
-    leader: str | None  # None: no data yet
-    gaps: dict[str, float]
-    noise: dict[str, float]
-    exploring: float
-    restarts: int
-    masked: bool | None
-    clusters: int | None = None
-    steps: tuple[float, ...] | None = None
-    weights: dict[str, float] = field(default_factory=dict)
-    items: float = 0.0
-    slots: tuple[float, ...] | None = None
-    rewards: tuple[float, float] = (0.0, 1.0)
-
-
-def explanation(policy: "Auto") -> Explanation:
-    """Which learner leads, by how much, and what was found out about the problem."""
-    ensemble, rewards = policy.ensemble, policy.rewards
-    if ensemble is None:
-        return Explanation(None, {}, {}, policy.exploring, policy.restarts, None, rewards=rewards[:2])
-    learners = ensemble.learners.items()
-    noise = {n: rewards.width**2 * one.belief.noise_variance for n, one in learners if isinstance(one, BlockRegression)}
-    gaps = dict(zip(ensemble.learners, ensemble.gaps.tolist(), strict=True))
-    clusters, steps, slots = ensemble.blocks.clusters, policy.gains.steps, policy.slots
-    return Explanation(
-        ensemble.leader, gaps, noise, policy.exploring, policy.restarts, ensemble.blocks.masked,
-        clusters=1 if clusters is None else len(clusters.centroids),
-        steps=None if steps is None else tuple(steps.tolist()),
-        weights=dict(zip(ensemble.learners, torch.exp(ensemble.log_weights).tolist(), strict=True)),
-        items=policy.items.spread,
-        slots=tuple((slots.estimates / slots.estimates[0]).tolist()) if slots.used else None,
-        rewards=rewards[:2],
-    )  # fmt: skip
-
-
 def state_to_select(policy: "Auto") -> dict[str, Tensor]:
     """What a policy that selects and does not learn needs: contexts that were played are left out."""
     memory = {f"team.plays.{name}" for name in MEMORY}
@@ -147,34 +108,24 @@ class Auto:
 
     @keeps_rules
     def select(self, round: Round) -> Slate:
-        round, k = readable(self, round), round.slate_size
-        rank, certain = tie_rank(round, self.config.tie, self.seed), ones(k) if self.config.tie == "id" else None
-        cache = self._scored(round)
-        if cache is None:  # every context is 0: all arms are alike
-            zeros = torch.zeros(k, dtype=torch.float64)
-            return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
-        scores, means = with_items(cache, self.items, round.arm_ids)
-        rng, epsilon = stream(self.seed, "auto exploring", round.key), self.exploring
-        rivals = rival_arms(cache, rank, int((rng.random(k) < epsilon * self.config.exploring.rival).sum()), rng)
-        probe = self.config.exploring.probe_chance(cache.ensemble)
-        if probe > 0 and rng.random() < probe:
-            rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
-        tried = torch.tensor(rivals, dtype=torch.int64)
-        steps, penalty = self.gains.steps, self.config.penalty
-        wanted = self.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
-        informative = cache.ensemble.plays.scale.informative
-        drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
-        wanted = wanted if rng.random() < informative else 0
-        optimistic = optimistic_slots(cache, Ranking(scores, rank, k), tried, wanted, penalty)
-        chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([tried, optimistic]), steps)
-        base = torch.cat([chosen, tried, optimistic])[self.slots.order(k)]
-        explored, propensities, design = torch.zeros(k, dtype=torch.bool), None if drawn else certain, None
-        if epsilon > 0:  # given the base slate, as propensities of `Exploring` are
-            share = Exploration(epsilon * (1 - self.config.exploring.rival), anywhere=1.0)
-            design = Design("sequential", tuple(base.tolist()), share.share)
-            base, propensities, explored = sample(base, base[:0], round, share, rng)
-        bonuses = self.rewards.width * (scores - means)[base].clamp(min=0)
-        return Slate(base, self.rewards.own(means[base]), bonuses, propensities, explored=explored, design=design)
+        round = readable(self, round)
+        return slate_by(self, round, self._scored(round))
+
+    def select_many(self, rounds: CrossedRounds) -> list[Slate | None]:
+        """The slates of `select` by functions of the arms, without the contexts of each; None where it needs those."""
+        if self.ensemble is None or not rounds.fits(self.dim, self.slate_size):
+            return [None] * len(rounds)
+        found: list[Slate | None] = []
+        for at, ids in enumerate(rounds.arm_ids):
+            features, key = self.ensemble.blocks.read_crossed(rounds, at), rounds.keys[at]
+            if features is None:
+                found.append(None)
+                continue
+            arms = torch.from_numpy(ids)
+            round = Round(1, arms, torch.zeros(len(ids), 0), None, rounds.slate_sizes[at], draw=key)
+            cache = ScoreCache(self.ensemble, features, torch.arange(len(ids)), key)
+            found.append(slate_by(self, round, cache))
+        return found
 
     def scores(self, round: Round) -> Tensor:
         """The combined score of every arm, (n,)."""
@@ -242,20 +193,7 @@ class Auto:
             self.gains.observe(labels, rewards, float(self.rewards.read(feedback.slate_reward)))
         kept = ensemble.change_test.change()
         if kept is not None:
-            self._validate_change(ensemble, kept)
-
-    def _validate_change(self, ensemble: Ensemble, slates: int) -> None:
-        """Restart from the latest slates if an ensemble fitted on them alone predicts their later half better.
-        An alarm may also come from a misspecified ensemble, whose data would be lost for nothing."""
-        fresh = ensembles.refit_on_recent(ensemble, slates, self.seed, self.restarts + 1)
-        later = max(1, slates // 2)
-        gain = fresh.recent_log_likelihood(later) - ensemble.recent_log_likelihood(later)
-        if gain > self.config.ensemble.drift.gain:
-            self.restarts += 1
-            self._earlier_failures += ensemble.failures
-            self.ensemble, self.items = fresh, ItemEffects(self.config.items)
-        else:
-            ensemble.change_test.suspend()
+            _validate_change(self, ensemble, kept)
 
     @property
     def exploring(self) -> float:
@@ -311,6 +249,37 @@ class Auto:
             self.ensemble = ensemble
 
 
+def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
+    """The slate by scores; of the round it reads everything but contexts."""
+    k, certain = round.slate_size, ones(round.slate_size) if policy.config.tie == "id" else None
+    rank = tie_rank(round, policy.config.tie, policy.seed)
+    if cache is None:  # every context is 0: all arms are alike
+        zeros = torch.zeros(k, dtype=torch.float64)
+        return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
+    scores, means = with_items(cache, policy.items, round.arm_ids)
+    rng, epsilon = stream(policy.seed, "auto exploring", round.key), policy.exploring
+    rivals = rival_arms(cache, rank, int((rng.random(k) < epsilon * policy.config.exploring.rival).sum()), rng)
+    probe = policy.config.exploring.probe_chance(cache.ensemble)
+    if probe > 0 and rng.random() < probe:
+        rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
+    tried = torch.tensor(rivals, dtype=torch.int64)
+    steps, penalty = policy.gains.steps, policy.config.penalty
+    wanted = policy.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
+    informative = cache.ensemble.plays.scale.informative
+    drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
+    wanted = wanted if rng.random() < informative else 0
+    optimistic = optimistic_slots(cache, Ranking(scores, rank, k), tried, wanted, penalty)
+    chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([tried, optimistic]), steps)
+    base = torch.cat([chosen, tried, optimistic])[policy.slots.order(k)]
+    explored, propensities, design = torch.zeros(k, dtype=torch.bool), None if drawn else certain, None
+    if epsilon > 0:  # given the base slate, as propensities of `Exploring` are
+        share = Exploration(epsilon * (1 - policy.config.exploring.rival), anywhere=1.0)
+        design = Design("sequential", tuple(base.tolist()), share.share)
+        base, propensities, explored = sample(base, base[:0], round, share, rng)
+    bonuses = policy.rewards.width * (scores - means)[base].clamp(min=0)
+    return Slate(base, policy.rewards.own(means[base]), bonuses, propensities, explored=explored, design=design)
+
+
 def combined(cache: ScoreCache) -> tuple[Tensor, Tensor]:
     """Σ_m v_m score_m and Σ_m v_m mean_m of distinct contexts, v the ensemble's weights; negligible ones left out."""
     names, weights = list(cache.ensemble.learners), sound(torch.softmax(cache.ensemble.log_weights, 0))
@@ -324,6 +293,20 @@ def with_items(cache: ScoreCache, items: ItemEffects, ids: Tensor) -> tuple[Tens
     scores, means = (values[cache.group] for values in combined(cache))
     cache.gains = items.gains(ids, means)
     return scores + cache.gains, items.shifted(ids, means)
+
+
+def _validate_change(policy: Auto, ensemble: Ensemble, slates: int) -> None:
+    """Restart from the latest slates if an ensemble fitted on them alone predicts their later half better.
+    An alarm may also come from a misspecified ensemble, whose data would be lost for nothing."""
+    fresh = ensembles.refit_on_recent(ensemble, slates, policy.seed, policy.restarts + 1)
+    later = max(1, slates // 2)
+    gain = fresh.recent_log_likelihood(later) - ensemble.recent_log_likelihood(later)
+    if gain > policy.config.ensemble.drift.gain:
+        policy.restarts += 1
+        policy._earlier_failures += ensemble.failures
+        policy.ensemble, policy.items = fresh, ItemEffects(policy.config.items)
+    else:
+        ensemble.change_test.suspend()
 
 
 def _widen(policy: Auto, wider: RewardRange) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError, StateError, suggestion
+from neuclust.recommender.items.functions import ItemFunctions
 from neuclust.recommender.items.rows import UNKNOWN, Changes, Codes, Encode, Matrix, Rows
 from neuclust.recommender.items.rows_state import Arrays, rows_from_state, rows_state, saved_array
 from neuclust.recommender.tables.values import Id, shown, text_of
@@ -24,6 +25,7 @@ class Catalogue:
         self._alive = np.zeros(len(self.rows), dtype=bool) if alive is None else alive  # (N,) by code
         self._all: Codes | None = None
         self._groups: dict[str, Codes] = {}
+        self.functions = ItemFunctions()
 
     def __len__(self) -> int:
         return len(self.all_codes())
@@ -40,6 +42,7 @@ class Catalogue:
         flags = there[codes].tolist()
         there[codes] = True
         self._alive, self._all, self._groups = there, None, {}
+        self.functions.put(codes, encoded)
         pairs = list(zip(ids, flags, strict=True))
         return Changes([each for each, was in pairs if not was], [each for each, was in pairs if was])
 

@@ -64,7 +64,7 @@ class NetLearner:
 
     def _outputs(self, features: Features, weights: Tensor) -> Tensor:
         """[1, φ] of every context times weights (V, m + 1): (V, n)."""
-        if not serves(features.x):
+        if not features.sparse and not serves(features.x):
             return weights @ self.regression.features(features.inputs).T
         hidden = self.net.net.weights[0].clone()
         hidden[:, -1] *= NET_CONSTANT
