@@ -185,7 +185,7 @@ def test_names_are_checked_and_copies_left_out() -> None:
     assert fitting_learners("linear,logistic,additive", blocks()) == ["linear", "logistic", "additive"]
     assert fitting_learners("linear,logistic,additive", blocks(limit=2)) == ["linear", "additive"]
     assert fitting_learners("linear,logistic", blocks(limit=2)) == ["linear", "logistic"]
-    assert fitting_learners("additive,recent", blocks(limit=2)) == ["additive"]
+    assert fitting_learners("additive,recent", blocks(limit=2)) == ["additive", "recent"]
 
 
 def test_logistic_learners_forget_where_another_one_keeps_all() -> None:
@@ -193,9 +193,10 @@ def test_logistic_learners_forget_where_another_one_keeps_all() -> None:
         learner = LEARNERS[name](LearnersConfig(), blocks(), 0, "test")
         assert isinstance(learner, BlockLogistic)
         assert learner._most == memory * learner.prior.size
-    alone = LEARNERS["additive"](LearnersConfig(), blocks(limit=2), 0, "test")
-    assert isinstance(alone, BlockLogistic)
-    assert alone._most == torch.inf
+    for name, memory in (("additive", torch.inf), ("recent", 4.0)):  # without crosses `logistic` is left out
+        alone = LEARNERS[name](LearnersConfig(), blocks(limit=2), 0, "test")
+        assert isinstance(alone, BlockLogistic)
+        assert alone._most == memory * alone.prior.size
 
 
 def test_directions_are_looked_for_where_products_are_read() -> None:

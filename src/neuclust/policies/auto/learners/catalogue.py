@@ -68,8 +68,9 @@ MEMORY = {"additive": 16.0, "recent": 4.0}
 
 
 def _fading(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
-    """Without crosses `additive` is the only logistic learner, and forgets nothing."""
-    return BlockLogistic(config.logistic, blocks, LAST_BLOCK[name], MEMORY[name] if blocks.crossed else math.inf)
+    """Without crosses `additive` is the only logistic learner but `recent`, and forgets nothing."""
+    memory = MEMORY[name] if blocks.crossed or name == "recent" else math.inf
+    return BlockLogistic(config.logistic, blocks, LAST_BLOCK[name], memory)
 
 
 def _local(config: LearnersConfig, blocks: FeatureBlocks) -> Learner:
@@ -111,11 +112,11 @@ def checked_names(text: str) -> str:
 
 def fitting_learners(names: str, blocks: FeatureBlocks) -> list[str]:
     """The learners out of `linear,net` that apply to such contexts; `linear` where none does.
-    Without crosses the logistic learners equal the additive one, and there are too many directions for `index`. Without
-    clusters there is no `local`."""
+    Without crosses `logistic` equals `additive`, and there are too many directions for `index`. Without clusters there is
+    no `local`."""
     given, left_out = names.split(","), set()
     if not blocks.crossed:
-        left_out |= {"index", "logistic", "recent"} if "additive" in given else {"index"}
+        left_out |= {"index", "logistic"} if "additive" in given else {"index"}
     if blocks.clusters is None:
         left_out.add("local")
     return [name for name in given if name not in left_out] or ["linear"]
