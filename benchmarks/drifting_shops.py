@@ -29,6 +29,10 @@ SHOPS: dict[str, dict[str, Any]] = {
     },
     "turns in 8,000, d = 30, 10 %": {"click_rate": 0.10, "dim": 30, "items": 1_000, "eligible": 100, "drift": 8_000},
     "stays, d = 24, 4 %": {"click_rate": 0.04, "dim": 24, "items": 800, "eligible": 80, "turnover": 0.05},
+    "turns in 4,000, d = 60, 5 %": {
+        "click_rate": 0.05, "dim": 60, "items": 800, "eligible": 80, "turnover": 0.05, "drift": 4_000,
+    },
+    "stays, d = 60, 5 %": {"click_rate": 0.05, "dim": 60, "items": 800, "eligible": 80, "turnover": 0.05},
 }  # fmt: skip
 
 
