@@ -112,8 +112,8 @@ def checked_names(text: str) -> str:
 
 def fitting_learners(names: str, blocks: FeatureBlocks) -> list[str]:
     """The learners out of `linear,net` that apply to such contexts; `linear` where none does.
-    Without crosses `logistic` equals `additive`, and there are too many directions for `index`. Without clusters there is
-    no `local`."""
+    Without crosses `logistic` equals `additive`, and there are too many directions for `index`. Without clusters there
+    is no `local`."""
     given, left_out = names.split(","), set()
     if not blocks.crossed:
         left_out |= {"index", "logistic"} if "additive" in given else {"index"}
