@@ -70,7 +70,7 @@ def wait_for_order(listener: socket.socket) -> tuple[Order, list[int]]:
                     connection.sendall(READY)
                 elif os.fork() == 0:
                     order = Order(**json.loads(text))
-                    if _watch(connection, descriptors):
+                    if _watch(connection, descriptors, order.group):
                         never_closed.pop_all()
                         return order, descriptors
                 else:
@@ -79,7 +79,7 @@ def wait_for_order(listener: socket.socket) -> tuple[Order, list[int]]:
                         os.close(each)
 
 
-def _watch(connection: socket.socket, descriptors: Sequence[int]) -> bool:
+def _watch(connection: socket.socket, descriptors: Sequence[int], group: int) -> bool:
     """True in the process that runs; its parent tells the other side how it ended, and is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
@@ -87,6 +87,8 @@ def _watch(connection: socket.socket, descriptors: Sequence[int]) -> bool:
         return True
     for each in descriptors:
         os.close(each)
+    with contextlib.suppress(OSError):  # before anybody knows of it: a kill of its group must find it from then on
+        os.setpgid(child, group)
     with contextlib.suppress(OSError):
         connection.sendall(f"{child}\n".encode())
     _, status = os.waitpid(child, 0)
