@@ -7,7 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -68,3 +68,16 @@ def stop_outside_transactions(child: int, store: Store) -> None:
         else:
             return
     raise AssertionError("the learner was never outside a transaction")
+
+
+def damage_blob(store: Any, id: int, version: int, blob: str) -> None:
+    """Change a byte of a model or state in the database; what the database itself checks is as it should be."""
+    statement = "SELECT content FROM parts WHERE recommender = ? AND version = ? AND blob = ? AND part = 0"
+    change = "UPDATE parts SET content = ? WHERE recommender = ? AND version = ? AND blob = ? AND part = 0"
+
+    def work(session: Any) -> None:
+        content = bytearray(session.rows(statement, (id, version, blob))[0][0])
+        content[len(content) // 2] ^= 1
+        session.run(change, (bytes(content), id, version, blob))
+
+    store.database.write(work)

@@ -71,7 +71,9 @@ def refactored(matrix: Tensor, index: Tensor, features: Tensor) -> tuple[Tensor,
     grown = matrix.clone()
     add_products_(grown, index, features)
     factor = definite_cholesky(grown)
-    return grown, torch.cholesky_inverse(factor), float(2 * torch.log(torch.diagonal(factor)).sum())
+    # row by row, as a saved one is read back: by columns, later products would round zeros to other signs
+    inverse = torch.cholesky_inverse(factor).contiguous()
+    return grown, inverse, float(2 * torch.log(torch.diagonal(factor)).sum())
 
 
 def dual_forms(factor: Tensor, cross: Tensor, inner: Tensor, ridge: float) -> Tensor:

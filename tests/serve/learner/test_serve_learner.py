@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import pytest
 from simulated_service import Service, stored, visits
+from stores import damage_blob
 
 from neuclust.serve import events
 from neuclust.serve.fold.blobs import ServedModel
@@ -101,7 +101,7 @@ def test_a_damaged_state_is_found_and_the_one_before_it_used(store: Store, servi
         drained(loop)
     loop.finish()
     head = head_of(store)
-    _damage(store, head.id, store.versions(head.id)[0].version)
+    damage_blob(store, head.id, store.versions(head.id)[0].version, "state")
     loop = Loop(store, Lease(store), QUICK)
     visits(service, 5, seed=7)
     drained(loop)
@@ -125,7 +125,7 @@ def test_without_a_whole_state_after_an_erasure_the_others_go_on(store: Store, s
     assert head.base > 0
     for version in store.versions(head.id):
         if version.state:
-            _damage(store, head.id, version.version)
+            damage_blob(store, head.id, version.version, "state")
     other = stored(store, "other")
     visits(other, 3)
     loop = Loop(store, Lease(store), QUICK)
@@ -194,16 +194,3 @@ def test_tables_follow_and_serve_what_was_learned(store: Store, service: Service
     assert model is not None
     assert model.lessons == found[1].lessons == through(store, head).lessons
     loop.lease.release()
-
-
-def _damage(store: Any, id: int, version: int) -> None:
-    """Change a byte of a state in the database."""
-    statement = "SELECT content FROM parts WHERE recommender = ? AND version = ? AND blob = ? AND part = 0"
-    change = "UPDATE parts SET content = ? WHERE recommender = ? AND version = ? AND blob = ? AND part = 0"
-
-    def work(session: Any) -> None:
-        content = bytearray(session.rows(statement, (id, version, "state"))[0][0])
-        content[len(content) // 2] ^= 1
-        session.run(change, (bytes(content), id, version, "state"))
-
-    store.database.write(work)

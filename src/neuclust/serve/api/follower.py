@@ -33,6 +33,7 @@ class Follower:
         self._service, self._ended = service, threading.Event()
         self.progress: dict[str, Progress] = {}
         self.heads: dict[str, Head] = {}
+        self.begun = False  # whether every recommender was looked at once
         self._lengths: dict[str, deque[tuple[float, int]]] = {}
         self._settled = 0.0
         self._read: dict[str, float] = {}  # when progress was read
@@ -66,7 +67,11 @@ class Follower:
                 service.metrics.forget(name)
         self.heads = heads
         for name, head in heads.items():
-            self._follow(name, head)
+            try:
+                self._follow(name, head)
+            except NeuclustError as error:  # the others go on
+                LOG.warning("%s: %s", name, error)
+        self.begun = True
 
     def _follow(self, name: str, head: Head) -> None:
         service = self._service

@@ -25,6 +25,7 @@ from neuclust.serve.api.metrics import Metrics
 from neuclust.serve.api.options import ServeOptions
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.events import decode, freeze_event
+from neuclust.serve.fold.recovery import newest_model
 from neuclust.serve.store.contract import DECISION, Appended, Event, Row, Store
 
 LOG = logging.getLogger("neuclust.serve")
@@ -62,6 +63,9 @@ class Service:
         if found is None or found.id != head.id:
             found = Served.started(self.store, head)
             found.follow(self.store, head)
+            newest = newest_model(self.store, head)
+            if newest is not None:  # before the first answer: the follower would bring it a moment later
+                found.take(newest[1], newest[0])
             gc.collect()
             gc.freeze()  # tables stay: collections need not go through them again
         found.follow(self.store, head)

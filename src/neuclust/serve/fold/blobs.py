@@ -136,6 +136,15 @@ def read_state(blob: bytes) -> State:
         )  # fmt: skip
 
 
+def model_of(state: State) -> ServedModel | None:
+    """The model as it was in a state, which serves where no published one can be read; None before the schema."""
+    shop = state.shop
+    if shop.schema is None or shop.learner is None:
+        return None
+    lessons, t = shop.decisions.counts.lessons, shop.ids.last + 1
+    return ServedModel(state.seq, lessons, t, shop.settings, shop.schema, shop.learner)
+
+
 # --- reading --------------------------------------------------------------------------------------------------
 
 

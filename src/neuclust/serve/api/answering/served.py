@@ -13,7 +13,7 @@ from neuclust.recommender.schema import Schema
 from neuclust.serve.api.answering.baselines import popular_learner, random_learner
 from neuclust.serve.api.answering.choosing import Situation
 from neuclust.serve.configuration import Configuration
-from neuclust.serve.fold.blobs import ServedModel
+from neuclust.serve.fold.blobs import ServedModel, model_of, read_state
 from neuclust.serve.fold.tables import Tables
 from neuclust.serve.store.contract import ERASURE, TABLE_KINDS, Damaged, Head, Store, StoreError
 
@@ -58,13 +58,14 @@ class Served:
 
     @classmethod
     def started(cls, store: Store, head: Head) -> "Served":
-        """The tables of the newest state that can be read, or none: the log tells the rest."""
+        """The tables of the newest state that can be read and the policy in it, or none: the log tells the rest."""
         for version in store.versions(head.id, STATES):
             if version.state and version.seq <= head.seq:
                 try:
                     blob = store.state(head.id, version.version)
                     if blob is not None:
-                        return cls(head.name, head, Tables.from_state(blob))
+                        state = read_state(blob)
+                        return cls(head.name, head, Tables.of_state(state), model_of(state), version.version)
                 except (Damaged, SaveError) as error:
                     LOG.warning("%s: the state of version %d: %s", head.name, version.version, error)
         if head.base:

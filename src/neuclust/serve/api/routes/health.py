@@ -28,6 +28,8 @@ async def ready(service: Serving, response: Response) -> Any:
         await asyncio.to_thread(service.store.check)
     except NeuclustError as error:
         problem = str(error)
+    if not problem and not service.follower.begun:
+        problem = "expected recommenders and their models to be read, but the process has just started"
     since = service.desk.busy_since
     if not problem and since is not None and time.monotonic() - since > STUCK:
         problem = "expected slates to be chosen in time, but one job takes very long"
