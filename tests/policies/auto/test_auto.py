@@ -275,10 +275,11 @@ def scored_round(t: int, slate_size: int, arms: int = 30) -> Round:
 
 
 def opinionated(slate_size: int = 5, **changes: Any) -> Auto:
-    """Three learners of which the second leads, though it has lost the most evidence."""
+    """Three learners of which the second leads, though it has lost the most evidence; arms are in two clusters."""
     policy = Auto(AutoConfig(**{"exploring": GREEDY, "penalty": PENALTY, **changes}), DIM, slate_size, 2)
     blocks = FeatureBlocks.of(BlocksConfig(), scored_round(1, slate_size))
     assert blocks is not None
+    blocks = replace(blocks, clusters=ContextClusters(torch.eye(2, DIM, dtype=torch.float64), 0.5))
     ensemble = Ensemble(EnsembleConfig(learners="linear,additive,logistic"), blocks, slate_size, 2)
     ensemble.learners = {name: cast(Learner, Opinion(m, blocks.scale)) for m, name in enumerate(ensemble.learners)}
     ensemble.log_weights = torch.log(torch.tensor(WEIGHTS, dtype=torch.float64))
@@ -351,12 +352,8 @@ def test_slots_are_optimistic_as_often_as_a_reward_tells(level: float) -> None:
 
 
 def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains() -> None:
-    """Arms in two clusters, of which a second one in the same cluster adds half as much."""
+    """Arms of which a second one in the same cluster adds half as much."""
     policies = opinionated(optimistic_slots=1), opinionated(optimistic_slots=0)
-    for one in policies:
-        assert one.ensemble is not None
-        corners = torch.eye(2, DIM, dtype=torch.float64)
-        one.ensemble.blocks = replace(one.ensemble.blocks, clusters=ContextClusters(corners, 0.5))
     rounds = [scored_round(t, 5) for t in range(1, 21)]
     before, plain = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
     assert sum(mine != other for mine, other in zip(before, plain, strict=True)) > 10
@@ -365,6 +362,17 @@ def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains() -> None:
     spread, expected = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
     assert spread == expected
     assert spread != plain  # by marginal gains indeed
+
+
+def test_no_slot_is_optimistic_where_contexts_form_no_clusters() -> None:
+    """There probes test the leader (`test_probes.py`), and a slot more in every slate would cost without end."""
+    policies = opinionated(optimistic_slots=1), opinionated(optimistic_slots=0)
+    for one in policies:
+        assert one.ensemble is not None
+        one.ensemble.blocks = replace(one.ensemble.blocks, clusters=None)
+    rounds = [scored_round(t, 5) for t in range(1, 21)]
+    mine, other = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
+    assert mine == other
 
 
 # --- change points ---------------------------------------------------------------------------------------------
@@ -633,6 +641,10 @@ def test_an_optimistic_slot_that_is_drawn_leaves_propensities_unknown() -> None:
         slate = policy.select(offered)
         if t == 1:
             assert slate.propensities is not None  # nothing is drawn before any reward
+            policy.settle(offered)
+            assert policy.ensemble is not None
+            corners = torch.eye(2, policy.dim, dtype=torch.float64)
+            policy.ensemble.blocks = replace(policy.ensemble.blocks, clusters=ContextClusters(corners, 0.5))
         zeros = torch.zeros(policy.slate_size)
         policy.update(offered, slate, Feedback(zeros, torch.tensor(0.0)))
     assert policy.ensemble is not None

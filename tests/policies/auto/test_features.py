@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from small_problems import random_round
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from neuclust.core import Round
 from neuclust.errors import ConfigError, StateError
-from neuclust.policies.auto.features import ORDER, BlocksConfig, FeatureBlocks
+from neuclust.policies.auto.features import MOST_COMPILED, ORDER, BlocksConfig, FeatureBlocks
 from neuclust.randomness import stream
 
 D, N = 5, 40
@@ -77,6 +78,31 @@ def test_many_zeros_count_as_a_mask_and_a_few_do_not() -> None:
         profiles = round.profiles.clone()
         profiles.view(-1)[: int(share * profiles.numel())] = 0
         assert settled(replace(round, profiles=profiles)).masked == masked
+
+
+def _flagged(n: int = 60, d: int = 12, even: bool = False) -> Tensor:
+    """Contexts of both signs: the second half of the columns is a number where the arm's flag is set, else 0."""
+    rng = stream(5, "flagged")
+    z, flags = rng.standard_normal((n, d)), rng.random((n, d // 2)) < 0.4
+    if even:  # every arm has as many flags
+        flags = np.argsort(rng.random((n, d // 2)), axis=1) < 2
+    z[:, d // 2 :] *= flags
+    return torch.from_numpy(z)
+
+
+def test_zeros_of_signed_features_are_values_and_those_of_affinities_are_a_mask() -> None:
+    """Fails when a feature that happens to be 0 divides all the others by another number of entries."""
+    z = _flagged()
+    round = replace(random_round(1, len(z), z.shape[1], 3), profiles=z)
+    blocks = settled(round)
+    assert not blocks.masked
+    assert blocks.clusters is None
+    assert torch.equal(blocks.read(z).plain[:, 1:13], z / blocks.scale / blocks.norms[2])
+    assert settled(replace(round, profiles=z.abs())).masked
+    assert settled(replace(round, query=torch.ones(z.shape[1], dtype=torch.float64))).masked
+    assert settled(replace(round, profiles=_flagged(even=True))).masked  # a sum is a mean there, and quicker to read
+    wide = _flagged(d=MOST_COMPILED + 2)
+    assert settled(replace(random_round(1, len(wide), wide.shape[1], 3), profiles=wide)).masked
 
 
 def test_one_outlier_sets_no_scale_and_is_itself_bounded() -> None:

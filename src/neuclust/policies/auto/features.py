@@ -26,6 +26,7 @@ MASKED = ("pooled", "mask", "pooled-square")
 NET_CONSTANT = 0.5
 MOST_COMPILED = 64  # features: with more, library products are as quick as compiled loops
 MOST_CLUSTERED = 500  # contexts that are clustered: more only cost time
+UNEVEN = 0.05  # s.d. of the number of entries that are not 0, as a share of its mean, from which sums are not means
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,9 @@ class ContextClusters:
 )  # fmt: skip
 class BlocksConfig:
     """Products of two features are left out where there are more than `cross_limit` features. A round without a query
-    counts as masked where more than `masked_share` of its entries are 0. Contexts longer than `cap` times the median
-    are shortened. The arms of the first round, if there are `fewest_arms`, form at most `most_clusters` clusters."""
+    counts as masked where more than `masked_share` of its entries are 0, unless these are values like others
+    (`zeros_are_values`). Contexts longer than `cap` times the median are shortened. The arms of the first round, if
+    there are `fewest_arms` and few entries are 0, form at most `most_clusters` clusters."""
 
     cross_limit: int = 40
     masked_share: float = 0.05
@@ -203,14 +205,15 @@ class FeatureBlocks:
             return None
         longest = config.cap * float(lengths[lengths > 0].median())  # an outlier must not set the scale
         z = shortened(z, longest)
-        masked = round.query is not None or float((z == 0).to(torch.float64).mean()) > config.masked_share
+        sparse = round.query is not None or float((z == 0).to(torch.float64).mean()) > config.masked_share
+        masked = round.query is not None or (sparse and not zeros_are_values(z))
         scale = float(z[lengths <= longest].abs().max()) if masked else typical_length(z)
         first = cls(masked, longest, scale, (1.0,) * len(ORDER), z.shape[1], config.cross_limit)
         norms = {name: typical_length(block) for name, block in first.plain_blocks(z / scale).items()}
         norms["crosses"] = typical_length(products(z / scale)) if first.crossed else 1.0
         settled = replace(first, norms=tuple(norms.get(name, 1.0) for name in ORDER))
         inputs = settled.read(z).rows
-        clusters = None if masked else find_clusters(config, z / scale)
+        clusters = None if sparse else find_clusters(config, z / scale)
         return replace(settled, input_length=typical_length(inputs), clusters=clusters)
 
     @property
@@ -292,6 +295,16 @@ class FeatureBlocks:
             expect(len(clusters.centroids) > 0 and clusters.spread > 0, "clusters of some spread", clusters.spread)
             expect(not masked, "clusters of contexts that are not masked", "masked ones")
         return cls(bool(masked), longest, scale, tuple(norms), dim, config.cross_limit, length, clusters)
+
+
+def zeros_are_values(z: Tensor) -> bool:
+    """Whether zeros of contexts z (n, d) are values like others (a flag that is not set times a price) and not features
+    that are absent: affinities, of which a mean over those present makes sense, have one sign. Where every context has
+    the same number q of entries that are not 0, sums are means but for a factor, and sparse ones are quicker to read;
+    with more than `MOST_COMPILED` features they are read so in any case."""
+    q = (z != 0).sum(1).to(torch.float64)
+    uneven = float(q.std(correction=0)) > UNEVEN * float(q.mean())
+    return z.shape[1] <= MOST_COMPILED and uneven and bool((z < 0).any())
 
 
 def pooled_mean(x: Tensor) -> Tensor:

@@ -264,7 +264,8 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
         rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
     tried = torch.tensor(rivals, dtype=torch.int64)
     steps, penalty = policy.gains.steps, policy.config.penalty
-    wanted = policy.config.optimistic_slots if steps is None and len(cache.ensemble.learners) > 1 else 0
+    compared = steps is None and cache.ensemble.blocks.clusters is not None and len(cache.ensemble.learners) > 1
+    wanted = policy.config.optimistic_slots if compared else 0
     informative = cache.ensemble.plays.scale.informative
     drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
     wanted = wanted if rng.random() < informative else 0
