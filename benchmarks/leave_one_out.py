@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks import contest
 
-LEARNERS = ("linear", "local", "logistic", "additive", "recent", "net", "index")
+LEARNERS = ("linear", "local", "logistic", "additive", "recent", "net", "index", "forest")
 
 # part left out -> settings of `auto`
 PARTS = {

@@ -27,7 +27,12 @@ from neuclust.policies.auto.policy import Auto, AutoConfig
 
 ARMS = (300, 1_000, 10_000, 100_000)
 LEARNING_ARMS = 1_000
-COMPILED = ("features", "learners.index_regression", "learners.net_regression")  # modules that ask whether loops serve
+COMPILED = (
+    "features",
+    "learners.forest_regression",
+    "learners.index_regression",
+    "learners.net_regression",
+)  # modules that ask whether loops serve
 
 
 def learned(problem: FreshArms, slates: int) -> Auto:

@@ -312,6 +312,19 @@ def test_what_is_clicked_is_shown(policy: str) -> None:
     assert {"s3", "s6"} & set(best.items)
 
 
+@pytest.mark.parametrize("policy", ["auto", "auto:linear"])
+@pytest.mark.parametrize("clicked", ["s0", "s4", "s5"])
+def test_the_only_item_that_is_clicked_is_soon_found(policy: str, clicked: str) -> None:
+    """Items at both ends of the features promise most; shown without a click, they must give way to the others."""
+    for seed in range(3):
+        shop, clicks = shop_of(policy=policy, seed=seed), 0
+        for number in range(30):
+            choice = shop.recommend(f"u{number % 4}", k=2)
+            clicks += clicked in choice.items
+            shop.feedback(choice.id, {clicked: 1} if clicked in choice.items else {})
+        assert clicks > 15
+
+
 def test_settings_of_the_policy_are_its_own() -> None:
     bonuses = [shop_of(settings={"alpha": alpha}).recommend("u1").bonuses[0] for alpha in (1, 2.0)]
     assert bonuses[1] == pytest.approx(2 * bonuses[0])

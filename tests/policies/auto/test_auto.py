@@ -364,15 +364,17 @@ def test_no_slot_is_optimistic_where_slates_maximise_marginal_gains() -> None:
     assert spread != plain  # by marginal gains indeed
 
 
-def test_no_slot_is_optimistic_where_contexts_form_no_clusters() -> None:
-    """There probes test the leader (`test_probes.py`), and a slot more in every slate would cost without end."""
+@pytest.mark.parametrize(("level", "optimistic"), [(0.5, False), (0.15, False), (0.14, True), (0.02, True)])
+def test_without_clusters_slots_are_optimistic_where_rewards_are_rare(level: float, optimistic: bool) -> None:
+    """Elsewhere probes test the leader (`test_probes.py`), and a slot more in every slate would cost without end."""
     policies = opinionated(optimistic_slots=1), opinionated(optimistic_slots=0)
     for one in policies:
         assert one.ensemble is not None
         one.ensemble.blocks = replace(one.ensemble.blocks, clusters=None)
-    rounds = [scored_round(t, 5) for t in range(1, 21)]
+        one.ensemble.plays._exposed = 0.5 / level - 1
+    rounds = [scored_round(t, 5) for t in range(1, 101)]
     mine, other = ([one.select(round).positions.tolist() for round in rounds] for one in policies)
-    assert mine == other
+    assert (mine != other) == optimistic
 
 
 # --- change points ---------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from neuclust.randomness import stream
 K = 4
 READERS = [
     f"neuclust.policies.auto.{name}.serves"
-    for name in ("features", "learners.index_regression", "learners.net_regression")
+    for name in ("features", "learners.forest_regression", "learners.index_regression", "learners.net_regression")
 ]
 
 

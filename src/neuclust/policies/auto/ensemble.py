@@ -34,7 +34,7 @@ class EnsembleConfig:
     ½. Fixed share (Herbster and Warmuth, 1998): after slate t a share `switching`/t of all weight returns to where it
     started, so that a learner that needs much data can recover from early losses."""
 
-    learners: str = "linear,local,logistic,additive,recent,net,index"
+    learners: str = "linear,local,logistic,additive,recent,net,index,forest"
     prior: float = 5.0
     settling: int = 3
     switching: float = 1.0

@@ -37,6 +37,7 @@ from neuclust.policies.auto.exploration import (
     best_of_the_rest,
     opposite_arm,
     optimistic_slots,
+    probed,
     rival_arms,
 )
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
@@ -51,18 +52,19 @@ from neuclust.slates.propensities import Exploration, sample
 from neuclust.slates.rules import keeps_rules
 from neuclust.slates.ties import ones, tie_rank
 
-NEGLIGIBLE = 1e-6  # learners of a smaller weight are left out of an average
+NEGLIGIBLE = 1e-3  # learners of a smaller weight are left out of an average
 
 
 @dataclass(frozen=True, slots=True)
 @checked(penalty=NON_NEGATIVE, optimistic_slots=NON_NEGATIVE)
 class AutoConfig:
     """The ensemble, whose weighted scores rank the arms (Bayesian model averaging), what it reads, and how it explores.
-    `optimistic_slots` slots, if that leaves any, go to the arms of the largest max_m [min(1, score_m) − penalty · lost
-    evidence_m], the evidence without priors. `marginal_gains` tests whether arms of one cluster have diminishing
-    returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic slots. `rewards`
-    is the range of rewards, which are read on it as numbers from 0 to 1; slates report means in their own units.
-    `items` and `slots`: whether ids of arms, and slots, may have effects of their own; the data decide whether they do.
+    Where contexts form clusters or rewards are rare, `optimistic_slots` slots, if that leaves any, go to the arms of
+    the largest max_m [min(1, score_m) − penalty · lost evidence_m], the evidence without priors. `marginal_gains` tests
+    whether arms of one cluster have diminishing returns; where they do, slates maximise the expected sum of marginal
+    gains and have no optimistic slots. `rewards` is the range of rewards, which are read on it as numbers from 0 to 1;
+    slates report means in their own units. `items` and `slots`: whether ids of arms, and slots, may have effects of
+    their own; the data decide whether they do.
     """
 
     RENAMED: ClassVar[Mapping[str, str]] = {
@@ -264,7 +266,7 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
         rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
     tried = torch.tensor(rivals, dtype=torch.int64)
     steps, penalty = policy.gains.steps, policy.config.penalty
-    compared = steps is None and cache.ensemble.blocks.clusters is not None and len(cache.ensemble.learners) > 1
+    compared = steps is None and not probed(cache.ensemble) and len(cache.ensemble.learners) > 1
     wanted = policy.config.optimistic_slots if compared else 0
     informative = cache.ensemble.plays.scale.informative
     drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
@@ -286,13 +288,14 @@ def combined(cache: ScoreCache) -> tuple[Tensor, Tensor]:
     names, weights = list(cache.ensemble.learners), sound(torch.softmax(cache.ensemble.log_weights, 0))
     used = [m for m, weight in enumerate(weights.tolist()) if weight > NEGLIGIBLE]
     scores, means = (torch.stack(values) for values in zip(*(cache.of(names[m]) for m in used), strict=True))
-    return weights[used] @ scores, weights[used] @ means
+    shares = weights[used] / weights[used].sum()
+    return shares @ scores, shares @ means
 
 
 def with_items(cache: ScoreCache, items: ItemEffects, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Combined scores and means of all arms with the effects of their items, of which every score gains: (n,), (n,)."""
     scores, means = (values[cache.group] for values in combined(cache))
-    cache.gains = items.gains(ids, means)
+    cache.gains = items.gains(ids, means, cache.ensemble.plays.zero)
     return scores + cache.gains, items.shifted(ids, means)
 
 

@@ -3,7 +3,7 @@
 AUTO = {
     "AutoConfig": {
         "ensemble": "The learners and their weights.",
-        "optimistic_slots": "Slots for the arms with the largest optimistic score of any learner.",
+        "optimistic_slots": "Slots for the largest optimistic scores of any learner, where slates have them.",
         "penalty": "What a learner's optimistic score loses per nat of evidence that it is behind.",
         "exploring": "Slots that are drawn at random.",
         "blocks": "What is made of the features.",

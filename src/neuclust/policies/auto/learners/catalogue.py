@@ -11,10 +11,11 @@ from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.errors import ConfigError
 from neuclust.models.feature_net import net_shapes
 from neuclust.models.state import Shape, nested_shapes
-from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.policies.auto.features import MOST_COMPILED, FeatureBlocks, Features
 from neuclust.policies.auto.learners import block_regression as blocked
 from neuclust.policies.auto.learners.block_logistic import BlockLogistic, BlockLogisticConfig
 from neuclust.policies.auto.learners.block_regression import BlockRegression
+from neuclust.policies.auto.learners.forest_regression import ForestRegression, forest_shapes
 from neuclust.policies.auto.learners.index_regression import IndexConfig, IndexRegression, index_shapes
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.learners.net_regression import NetLearner, NetLearnerConfig
@@ -86,6 +87,7 @@ LEARNERS: dict[str, Maker] = {
     "additive": lambda c, b, *_: _fading("additive", c, b),
     "recent": lambda c, b, *_: _fading("recent", c, b),
     "index": lambda c, b, s, p: IndexRegression(c.index, c.regression, b, s, p),
+    "forest": lambda c, b, s, p: ForestRegression(b, s, p),  # noqa: ARG005
     "net": lambda c, b, s, p: NetLearner(c.net, b, s, p),
 }
 
@@ -95,6 +97,8 @@ def learner_shapes(name: str, config: LearnersConfig, blocks: FeatureBlocks) -> 
     if name == "net":
         yield from nested_shapes("net", net_shapes(config.net.net, blocks.input_size))
         yield "posterior.gram", (config.net.width + 1, config.net.width + 1)
+    elif name == "forest":
+        yield from forest_shapes()
     elif name == "index":
         yield from index_shapes(config.index, blocks)
     elif name in LAST_BLOCK:
@@ -119,4 +123,6 @@ def fitting_learners(names: str, blocks: FeatureBlocks) -> list[str]:
         left_out |= {"index", "logistic"} if "additive" in given else {"index"}
     if blocks.clusters is None:
         left_out.add("local")
+    if blocks.dim > MOST_COMPILED:
+        left_out.add("forest")
     return [name for name in given if name not in left_out] or ["linear"]

@@ -1,0 +1,129 @@
+"""Rewards as the mean of extremely randomised trees (Geurts, Ernst and Wehenkel, 2006), renewed one tree at a time."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from neuclust.kernels.jit import Floats, Integers, serves
+from neuclust.kernels.scoring.tree_values import plain_tree_values, tree_values
+from neuclust.models.state import Shape, check_indices, expect, take_count, take_ids, take_numbers, take_rows
+from neuclust.policies.auto.features import FeatureBlocks, Features
+from neuclust.policies.auto.plays import Held, Played, Plays, RewardScale
+from neuclust.policies.auto.reward_range import Rescaling
+from neuclust.randomness import stream
+
+TREES = 50
+LEAF = 1.25  # least weight of a leaf, divided by the unit: five observations where chances are even
+MOST_LEAVES = 1000  # of a tree, so that its size is bounded
+SPLIT = 0.5  # share of the columns that are tried at a node
+GROWTH = 0.25  # while the data grow by this share, or so much of a full memory is new, all trees are renewed
+MOST_AT_ONCE = 4.0  # trees per update
+
+
+class Tree(NamedTuple):
+    """Feature (below 0 in a leaf) and children of every node (m, 3), and its threshold and value (m, 2), root first."""
+
+    nodes: Integers
+    numbers: Floats
+
+    @classmethod
+    def grown(cls, held: Held, seed: int) -> Self:
+        """On all contexts held, each with the weight of its exposures."""
+        from sklearn.tree import ExtraTreeRegressor
+
+        weights = held.counts.numpy()
+        least = max(LEAF / (held.scale.unit * float(weights.sum())), 1 / MOST_LEAVES)
+        fitted = ExtraTreeRegressor(max_features=SPLIT, min_weight_fraction_leaf=min(least, 0.5), random_state=seed)
+        tree = fitted.fit(held.features.rows.numpy(), (held.sums / held.counts).numpy(), weights).tree_
+        nodes = np.stack([tree.feature, tree.children_left, tree.children_right], 1).astype(np.int64)
+        return cls(nodes, np.stack([tree.threshold, tree.value[:, 0, 0]], 1))
+
+
+class ForestRegression:
+    """Mean over the trees; greedy. New trees take the place of the oldest ones."""
+
+    def __init__(self, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
+        self.columns, self.seed, self.purpose = blocks.input_size - 1, seed, purpose
+        self.level = RewardScale().level  # what is predicted before there is a tree
+        self._trees: list[Tree] = []
+        self._grown, self._owed = 0, 0.0  # number of trees so far, and of those that are due
+        self._stacked: tuple[Integers, Integers, Floats] | None = None  # arguments of `tree_values`
+
+    def means(self, features: Features) -> Tensor:
+        x = features.rows
+        if not self._trees:
+            return x.new_full((len(x),), self.level)
+        if self._stacked is None:
+            self._stacked = stacked(self._trees)
+        values = tree_values if serves(x) else plain_tree_values
+        return torch.from_numpy(values(x.numpy(), *self._stacked))
+
+    def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        means = self.means(features)
+        return means, means
+
+    def learn(self, played: Played, plays: Plays) -> None:  # noqa: ARG002
+        self.level = plays.scale.level
+        span = min(plays.slates, plays.capacity // plays.slate_size)
+        self._owed = min(MOST_AT_ONCE, self._owed + TREES / (GROWTH * span))
+        if self._owed < 1:
+            return
+        held, self._stacked = plays.held(), None
+        while self._owed >= 1:
+            self._owed, self._grown = self._owed - 1, self._grown + 1
+            seed = int(stream(self.seed, f"{self.purpose} tree", self._grown).integers(2**31))
+            self._trees = [*self._trees, Tree.grown(held, seed)][-TREES:]
+
+    def rescale(self, change: Rescaling, scale: RewardScale) -> None:
+        for tree in self._trees:
+            tree.numbers[:, 1] = change.slope * tree.numbers[:, 1] + change.shift
+        self.level, self._stacked = scale.level, None
+
+    def state_dict(self) -> dict[str, Tensor]:
+        nodes = [torch.empty(0, 3, dtype=torch.int64), *(torch.from_numpy(tree.nodes) for tree in self._trees)]
+        numbers = [torch.empty(0, 2, dtype=torch.float64), *(torch.from_numpy(tree.numbers) for tree in self._trees)]
+        return {
+            "grown": torch.tensor(self._grown),
+            "settled": torch.tensor([self._owed, self.level], dtype=torch.float64),
+            "sizes": torch.tensor([len(tree.nodes) for tree in self._trees], dtype=torch.int64),
+            "nodes": torch.cat(nodes),
+            "numbers": torch.cat(numbers),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        grown, (owed, level) = take_count(state, "grown"), take_numbers(state, "settled", 2)
+        sizes, nodes = take_ids(state, "sizes"), take_rows(state, "nodes", (3,), torch.int64)
+        numbers = take_rows(state, "numbers", (2,))
+        expect(0 <= owed <= MOST_AT_ONCE, f"up to {MOST_AT_ONCE:g} trees that are due", owed)
+        expect(len(sizes) == min(grown, TREES), f"{min(grown, TREES)} trees", len(sizes))
+        whole = bool((sizes > 0).all()) and int(sizes.sum()) == len(nodes) == len(numbers)
+        expect(whole, "as many nodes and numbers as the trees have", (len(nodes), len(numbers)))
+        ends = sizes.cumsum(0).tolist()
+        slices = [slice(end - size, end) for end, size in zip(ends, sizes.tolist(), strict=True)]
+        trees = [Tree(nodes[own].clone().numpy(), numbers[own].clone().numpy()) for own in slices]
+        for tree in trees:
+            self._check(tree)
+        self._grown, self._owed, self.level, self._trees, self._stacked = grown, owed, level, trees, None
+
+    def _check(self, tree: Tree) -> None:
+        """Refuse nodes that lead to no leaf: children come after their parent."""
+        inner = np.flatnonzero(tree.nodes[:, 0] >= 0)
+        check_indices("features of trees", torch.from_numpy(tree.nodes[inner, 0]), self.columns)
+        for child in tree.nodes[inner, 1:].T:
+            ahead = bool(((child > inner) & (child < len(tree.nodes))).all())
+            expect(ahead, "children behind their parents in a tree", "others")
+
+
+def stacked(trees: list[Tree]) -> tuple[Integers, Integers, Floats]:
+    """Roots (T,), nodes and numbers of all trees in one table each, children by their rows in it."""
+    starts = np.cumsum([0, *(len(tree.nodes) for tree in trees)])
+    moved = [tree.nodes + np.array([0, start, start]) for tree, start in zip(trees, starts, strict=False)]
+    return starts[:-1], np.concatenate(moved), np.concatenate([tree.numbers for tree in trees])
+
+
+def forest_shapes() -> Iterator[tuple[str, Shape]]:
+    """What a state of such a learner holds at least."""
+    yield "settled", (2,)
