@@ -55,7 +55,7 @@ def test_the_learner_of_the_most_evidence_leads() -> None:
     environment = small_environment(horizon=60)
     ensemble = EnsembleConfig(prior=0.5, switching=0.0)
     policy = built(seed=3, optimistic_slots=0, items=False, slots=False, ensemble=ensemble)  # the leader changes
-    tally = torch.tensor([0.5, 0.0, 0.0, -0.5, 0.0, 0.0], dtype=torch.float64)  # contexts are masked: no `local`
+    tally = torch.tensor([0.5, 0.0, 0.0, -0.5, 0.0, 0.0, 0.0], dtype=torch.float64)  # contexts are masked: no `local`
     leaders = set()
     for t in range(1, 41):
         round = environment.round(t)

@@ -1,34 +1,55 @@
-"""Compiled means over regression trees: every context goes down every tree."""
+"""Means over regression trees: every context goes down every tree, several at a time without a branch."""
+
+from typing import NamedTuple
 
 import numpy as np
 
-from neuclust.kernels.jit import Floats, Integers, exact
+from neuclust.kernels.jit import Floats, Integers, compiled
+
+LANES = 16  # contexts that go down a tree together, so that the processor waits for all of their nodes at once
 
 
-@exact
-def tree_values(x: Floats, roots: Integers, nodes: Integers, numbers: Floats) -> Floats:
-    """The mean over T trees of the value of the leaf that a row ends in, for rows x (n, d): (n,).
-    `nodes` (m, 3) has every node's feature j, below 0 in a leaf, and the rows of its two children, `numbers` (m, 2) its
-    threshold and its value: from a root (T,) rows with x_j <= threshold go on to the first child, others to the second.
-    """
-    out = np.zeros(len(x))
+class Trees(NamedTuple):
+    """T trees in one table of m nodes. From node i a row x goes on to node `first[i]` where x_j <= `threshold[i]`,
+    j = `feature[i]`, else to the next one; a leaf's threshold is infinite, and it leads to itself."""
+
+    roots: Integers  # (T,)
+    feature: Integers  # (m,)
+    first: Integers  # (m,)
+    threshold: Floats  # (m,)
+    value: Floats  # (m,)
+
+
+@compiled
+def tree_values(
+    x: Floats, roots: Integers, feature: Integers, first: Integers, threshold: Floats, value: Floats
+) -> Floats:
+    """The mean over the trees of the value of the leaf that a row ends in, for rows x (n, d): (n,)."""
+    n = len(x)
+    out, node = np.zeros(n), np.empty(LANES, np.int64)
     for root in roots:  # a tree at a time, which stays in the cache
-        for row in range(len(x)):
-            node = root
-            while nodes[node, 0] >= 0:
-                node = nodes[node, 1] if x[row, nodes[node, 0]] <= numbers[node, 0] else nodes[node, 2]
-            out[row] += numbers[node, 1]
+        for start in range(0, n, LANES):
+            lanes = min(LANES, n - start)
+            node[:] = root
+            moved = 1
+            while moved:
+                moved = 0
+                for lane in range(lanes):
+                    at = node[lane]
+                    to = first[at] + (x[start + lane, feature[at]] > threshold[at])
+                    moved |= to ^ at
+                    node[lane] = to
+            for lane in range(lanes):
+                out[start + lane] += value[node[lane]]
     return out / len(roots)
 
 
-def plain_tree_values(x: Floats, roots: Integers, nodes: Integers, numbers: Floats) -> Floats:
-    """The same where nothing is compiled: all rows go down all trees at once."""
-    node = np.repeat(roots[:, None], len(x), axis=1)
-    rows = np.arange(len(x))
-    while (nodes[node, 0] >= 0).any():
-        feature, first, second = np.moveaxis(nodes[node], 2, 0)
-        inner = feature >= 0
-        below = x[rows, np.where(inner, feature, 0)] <= numbers[node, 0]
-        node = np.where(inner, np.where(below, first, second), node)
-    values: Floats = numbers[node, 1].mean(0)
+def plain_tree_values(
+    x: Floats, roots: Integers, feature: Integers, first: Integers, threshold: Floats, value: Floats
+) -> Floats:
+    """The same where nothing is compiled."""
+    node, rows, before = np.repeat(roots[:, None], len(x), axis=1), np.arange(len(x)), np.full(0, -1)
+    while not np.array_equal(node, before):
+        before, node = node, first[node] + (x[rows, feature[node]] > threshold[node])
+    values: Floats = value[node].mean(0)
     return values

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from neuclust.kernels.jit import Floats, Integers, serves
-from neuclust.kernels.scoring.tree_values import plain_tree_values, tree_values
+from neuclust.kernels.scoring.tree_values import Trees, plain_tree_values, tree_values
 from neuclust.models.state import Shape, check_indices, expect, take_count, take_ids, take_numbers, take_rows
 from neuclust.policies.auto.features import FeatureBlocks, Features
 from neuclust.policies.auto.plays import Held, Played, Plays, RewardScale
@@ -21,10 +21,13 @@ MOST_LEAVES = 1000  # of a tree, so that its size is bounded
 SPLIT = 0.5  # share of the columns that are tried at a node
 GROWTH = 0.25  # while the data grow by this share, or so much of a full memory is new, all trees are renewed
 MOST_AT_ONCE = 4.0  # trees per update
+MANY = 2_000  # contexts, beyond which the latest `FEW` trees say which of them all trees are asked about
+FEW, ASKED = 10, 1_000
 
 
 class Tree(NamedTuple):
-    """Feature (below 0 in a leaf) and children of every node (m, 3), and its threshold and value (m, 2), root first."""
+    """Feature (−1 in a leaf) and first child of every node (m, 2), whose second child is the next one, and its
+    threshold and value (m, 2); the root first, level by level."""
 
     nodes: Integers
     numbers: Floats
@@ -38,8 +41,17 @@ class Tree(NamedTuple):
         least = max(LEAF / (held.scale.unit * float(weights.sum())), 1 / MOST_LEAVES)
         fitted = ExtraTreeRegressor(max_features=SPLIT, min_weight_fraction_leaf=min(least, 0.5), random_state=seed)
         tree = fitted.fit(held.features.rows.numpy(), (held.sums / held.counts).numpy(), weights).tree_
-        nodes = np.stack([tree.feature, tree.children_left, tree.children_right], 1).astype(np.int64)
-        return cls(nodes, np.stack([tree.threshold, tree.value[:, 0, 0]], 1))
+        children = np.stack([tree.children_left, tree.children_right], 1)
+        levels = [np.zeros(1, np.int64)]
+        while len(levels[-1]):
+            inner = levels[-1][tree.feature[levels[-1]] >= 0]
+            levels.append(children[inner].ravel())
+        order = np.concatenate(levels)
+        place = np.argsort(order)  # of every node of scikit-learn's
+        inside = tree.feature[order] >= 0
+        first = np.where(inside, place[children[order, 0]], 0)
+        nodes = np.stack([np.where(inside, tree.feature[order], -1), first], 1).astype(np.int64)
+        return cls(nodes, np.stack([np.where(inside, tree.threshold[order], 0), tree.value[order, 0, 0]], 1))
 
 
 class ForestRegression:
@@ -50,7 +62,7 @@ class ForestRegression:
         self.level = RewardScale().level  # what is predicted before there is a tree
         self._trees: list[Tree] = []
         self._grown, self._owed = 0, 0.0  # number of trees so far, and of those that are due
-        self._stacked: tuple[Integers, Integers, Floats] | None = None  # arguments of `tree_values`
+        self._stacked: Trees | None = None
 
     def means(self, features: Features) -> Tensor:
         x = features.rows
@@ -58,8 +70,13 @@ class ForestRegression:
             return x.new_full((len(x),), self.level)
         if self._stacked is None:
             self._stacked = stacked(self._trees)
-        values = tree_values if serves(x) else plain_tree_values
-        return torch.from_numpy(values(x.numpy(), *self._stacked))
+        values, rows, trees = tree_values if serves(x) else plain_tree_values, x.numpy(), self._stacked
+        if len(rows) <= MANY:
+            return torch.from_numpy(values(rows, *trees))
+        found = values(rows, *trees._replace(roots=trees.roots[-FEW:]))
+        best = found >= np.partition(found, -ASKED)[-ASKED]  # equal contexts stay equal
+        found[best] = values(rows[best], *trees)
+        return torch.from_numpy(found)
 
     def scores(self, features: Features, t: int) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         means = self.means(features)
@@ -83,7 +100,7 @@ class ForestRegression:
         self.level, self._stacked = scale.level, None
 
     def state_dict(self) -> dict[str, Tensor]:
-        nodes = [torch.empty(0, 3, dtype=torch.int64), *(torch.from_numpy(tree.nodes) for tree in self._trees)]
+        nodes = [torch.empty(0, 2, dtype=torch.int64), *(torch.from_numpy(tree.nodes) for tree in self._trees)]
         numbers = [torch.empty(0, 2, dtype=torch.float64), *(torch.from_numpy(tree.numbers) for tree in self._trees)]
         return {
             "grown": torch.tensor(self._grown),
@@ -95,7 +112,7 @@ class ForestRegression:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         grown, (owed, level) = take_count(state, "grown"), take_numbers(state, "settled", 2)
-        sizes, nodes = take_ids(state, "sizes"), take_rows(state, "nodes", (3,), torch.int64)
+        sizes, nodes = take_ids(state, "sizes"), take_rows(state, "nodes", (2,), torch.int64)
         numbers = take_rows(state, "numbers", (2,))
         expect(0 <= owed <= MOST_AT_ONCE, f"up to {MOST_AT_ONCE:g} trees that are due", owed)
         expect(len(sizes) == min(grown, TREES), f"{min(grown, TREES)} trees", len(sizes))
@@ -110,18 +127,22 @@ class ForestRegression:
 
     def _check(self, tree: Tree) -> None:
         """Refuse nodes that lead to no leaf: children come after their parent."""
-        inner = np.flatnonzero(tree.nodes[:, 0] >= 0)
-        check_indices("features of trees", torch.from_numpy(tree.nodes[inner, 0]), self.columns)
-        for child in tree.nodes[inner, 1:].T:
-            ahead = bool(((child > inner) & (child < len(tree.nodes))).all())
-            expect(ahead, "children behind their parents in a tree", "others")
+        feature, first = tree.nodes.T
+        inside = np.flatnonzero(feature >= 0)
+        check_indices("features of trees", torch.from_numpy(feature[inside]), self.columns)
+        ahead = bool(((first[inside] > inside) & (first[inside] + 1 < len(feature))).all())
+        expect(ahead, "children behind their parents in a tree", "others")
 
 
-def stacked(trees: list[Tree]) -> tuple[Integers, Integers, Floats]:
-    """Roots (T,), nodes and numbers of all trees in one table each, children by their rows in it."""
+def stacked(trees: list[Tree]) -> Trees:
+    """All trees in one table."""
     starts = np.cumsum([0, *(len(tree.nodes) for tree in trees)])
-    moved = [tree.nodes + np.array([0, start, start]) for tree, start in zip(trees, starts, strict=False)]
-    return starts[:-1], np.concatenate(moved), np.concatenate([tree.numbers for tree in trees])
+    feature, first = np.concatenate([tree.nodes for tree in trees]).T
+    numbers = np.concatenate([tree.numbers for tree in trees])
+    inside = feature >= 0
+    first = np.where(inside, first + np.repeat(starts[:-1], np.diff(starts)), np.arange(len(first)))
+    threshold = np.where(inside, numbers[:, 0], np.inf)
+    return Trees(starts[:-1], feature.clip(min=0), first, threshold, numbers[:, 1].copy())
 
 
 def forest_shapes() -> Iterator[tuple[str, Shape]]:
