@@ -190,8 +190,8 @@ def test_a_state_brings_it_back_and_both_continue_alike(slates: int) -> None:
         ("grown", torch.tensor(3), "3 trees"),
         ("settled", torch.tensor([9.0, 0.5]).double(), "trees that are due"),
         ("sizes", torch.tensor([1, 2]), "trees"),
-        ("nodes", torch.zeros(1, 2, dtype=torch.int64), "as many nodes"),
-        ("numbers", torch.full((1, 2), torch.nan).double(), "finite"),
+        ("nodes", torch.zeros(1, 2, dtype=torch.int32), "as many nodes"),
+        ("numbers", torch.full((1, 2), torch.nan), "finite"),
     ],
 )
 def test_states_that_cannot_have_been_saved_are_refused(name: str, value: Tensor, says: str) -> None:

@@ -5,9 +5,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from neuclust.kernels.jit import Floats, Integers, serves
+from neuclust.kernels.jit import serves
 from neuclust.kernels.scoring.tree_values import Trees, plain_tree_values, tree_values
 from neuclust.models.state import Shape, check_indices, expect, take_count, take_ids, take_numbers, take_rows
 from neuclust.policies.auto.features import FeatureBlocks, Features
@@ -27,10 +28,10 @@ FEW, ASKED = 10, 1_000
 
 class Tree(NamedTuple):
     """Feature (−1 in a leaf) and first child of every node (m, 2), whose second child is the next one, and its
-    threshold and value (m, 2); the root first, level by level."""
+    threshold and value (m, 2); the root first, level by level. In four bytes each, since saves hold all of them."""
 
-    nodes: Integers
-    numbers: Floats
+    nodes: NDArray[np.int32]
+    numbers: NDArray[np.float32]
 
     @classmethod
     def grown(cls, held: Held, seed: int) -> Self:
@@ -50,8 +51,9 @@ class Tree(NamedTuple):
         place = np.argsort(order)  # of every node of scikit-learn's
         inside = tree.feature[order] >= 0
         first = np.where(inside, place[children[order, 0]], 0)
-        nodes = np.stack([np.where(inside, tree.feature[order], -1), first], 1).astype(np.int64)
-        return cls(nodes, np.stack([np.where(inside, tree.threshold[order], 0), tree.value[order, 0, 0]], 1))
+        nodes = np.stack([np.where(inside, tree.feature[order], -1), first], 1)
+        numbers = np.stack([np.where(inside, tree.threshold[order], 0), tree.value[order, 0, 0]], 1)
+        return cls(nodes.astype(np.int32), numbers.astype(np.float32))
 
 
 class ForestRegression:
@@ -68,9 +70,10 @@ class ForestRegression:
         x = features.rows
         if not self._trees:
             return x.new_full((len(x),), self.level)
-        if self._stacked is None:
-            self._stacked = stacked(self._trees)
-        values, rows, trees = tree_values if serves(x) else plain_tree_values, x.numpy(), self._stacked
+        trees = self._stacked
+        if trees is None:
+            trees = self._stacked = stacked(self._trees)
+        values, rows = tree_values if serves(x) else plain_tree_values, x.numpy()
         if len(rows) <= MANY:
             return torch.from_numpy(values(rows, *trees))
         found = values(rows, *trees._replace(roots=trees.roots[-FEW:]))
@@ -100,8 +103,8 @@ class ForestRegression:
         self.level, self._stacked = scale.level, None
 
     def state_dict(self) -> dict[str, Tensor]:
-        nodes = [torch.empty(0, 2, dtype=torch.int64), *(torch.from_numpy(tree.nodes) for tree in self._trees)]
-        numbers = [torch.empty(0, 2, dtype=torch.float64), *(torch.from_numpy(tree.numbers) for tree in self._trees)]
+        nodes = [torch.empty(0, 2, dtype=torch.int32), *(torch.from_numpy(tree.nodes) for tree in self._trees)]
+        numbers = [torch.empty(0, 2, dtype=torch.float32), *(torch.from_numpy(tree.numbers) for tree in self._trees)]
         return {
             "grown": torch.tensor(self._grown),
             "settled": torch.tensor([self._owed, self.level], dtype=torch.float64),
@@ -112,8 +115,8 @@ class ForestRegression:
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         grown, (owed, level) = take_count(state, "grown"), take_numbers(state, "settled", 2)
-        sizes, nodes = take_ids(state, "sizes"), take_rows(state, "nodes", (2,), torch.int64)
-        numbers = take_rows(state, "numbers", (2,))
+        sizes, nodes = take_ids(state, "sizes"), take_rows(state, "nodes", (2,), torch.int32)
+        numbers = take_rows(state, "numbers", (2,), torch.float32)
         expect(0 <= owed <= MOST_AT_ONCE, f"up to {MOST_AT_ONCE:g} trees that are due", owed)
         expect(len(sizes) == min(grown, TREES), f"{min(grown, TREES)} trees", len(sizes))
         whole = bool((sizes > 0).all()) and int(sizes.sum()) == len(nodes) == len(numbers)
@@ -137,8 +140,8 @@ class ForestRegression:
 def stacked(trees: list[Tree]) -> Trees:
     """All trees in one table."""
     starts = np.cumsum([0, *(len(tree.nodes) for tree in trees)])
-    feature, first = np.concatenate([tree.nodes for tree in trees]).T
-    numbers = np.concatenate([tree.numbers for tree in trees])
+    feature, first = np.concatenate([tree.nodes for tree in trees]).T.astype(np.int64)
+    numbers = np.concatenate([tree.numbers for tree in trees]).astype(np.float64)
     inside = feature >= 0
     first = np.where(inside, first + np.repeat(starts[:-1], np.diff(starts)), np.arange(len(first)))
     threshold = np.where(inside, numbers[:, 0], np.inf)
