@@ -21,7 +21,15 @@ OWN_HORIZON = {problem.name: problem.rounds for problem in SUITE}
 LONG = 1000
 HORIZON_BOUND = ("drift-abrupt", "drift-slow", "turnover")  # a longer run plays another world, not more of the same
 EARLIER = {"drift-none": 400, "drift-abrupt": 400}  # kept as well: what a change costs once it lies back
-DEVELOPMENT = (range(100, 108), range(200, 212), range(300, 304), range(400, 404), range(500, 521), range(600, 625), range(700, 712))
+DEVELOPMENT = (
+    range(100, 108),
+    range(200, 212),
+    range(300, 304),
+    range(400, 404),
+    range(500, 521),
+    range(600, 625),
+    range(700, 712),
+)
 REPORTED = "2000:2020"
 
 LINEAR = ("linucb", "lin-ts", "auto:linear")
