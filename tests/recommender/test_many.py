@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -120,7 +122,7 @@ def crossed(copies: int = 1) -> tuple[CrossedRounds, list[Round]]:
         Round(at + 1, torch.from_numpy(ids[at]), torch.from_numpy(functions[rows[at]]), None, 3, features=dense[at])
         for at in range(3)
     ]
-    return CrossedRounds(ids, rows, FunctionTable.of(functions), weights, index, [3, 3, 3], [1, 2, 3]), rounds
+    return CrossedRounds(ids, rows, partial(FunctionTable.of, functions), weights, index, [3, 3, 3], [1, 2, 3]), rounds
 
 
 def learned(chosen: SharedLinUCB, rounds: list[Round]) -> SharedLinUCB:
@@ -157,7 +159,8 @@ def test_rounds_the_policy_cannot_play_are_left_to_single_ones_which_refuse_them
     assert many.fits(7, 3)
     assert not many.fits(6, 3)
     assert not many.fits(7, 2)
-    assert not replace(many, functions=replace(many.functions, largest=1e60)).fits(7, 3)
+    long = replace(many.functions, largest=1e60)
+    assert not replace(many, table=lambda: long).fits(7, 3)
     assert not replace(many, weights=many.weights * np.nan).fits(7, 3)
 
 
@@ -222,6 +225,31 @@ def test_auto_reads_functions_of_items_and_answers_as_by_their_features(monkeypa
             each.feedback(choice.id, {choice.items[t % 4]: 1.0})
     assert len(seen) == 30 + 30 + 25
     assert all(seen)
+
+
+def test_functions_are_read_once_for_all_models_of_a_schema_and_never_where_none_reads_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fails when a published model, which brings a schema of its own, has all items read anew, or when functions are
+    made for a policy that reads every context whole."""
+    one, made, of = crossed_shop(), list[int](), FunctionTable.of
+
+    def noted(functions: Any) -> FunctionTable:
+        made.append(len(functions))
+        return of(functions)
+
+    monkeypatch.setattr(FunctionTable, "of", noted)
+    design, functions = one.schema.design, one.stock.catalogue.functions
+    first = functions.of(design, one.stock.catalogue.rows)
+    assert functions.of(copy.deepcopy(design), one.stock.catalogue.rows) is first
+    assert not made
+    moved = replace(design, items=replace(design.items, centre=design.items.centre + 1))
+    assert functions.of(moved, one.stock.catalogue.rows) is not first
+    assert made == [200]
+    dense = Recommender([{"sku": at, "price": float(at)} for at in range(200)], "sku", slate_size=3, policy="auto")
+    for _ in range(5):
+        dense.feedback(dense.recommend().id, {})
+    assert made == [200]
 
 
 def test_auto_sees_few_items_and_rules_whole() -> None:

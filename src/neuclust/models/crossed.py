@@ -1,6 +1,6 @@
 """Several rounds whose features are products of functions of the arm and of the round, read by a linear model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,8 @@ class CrossedRounds:
     """
 
     arm_ids: list[Index]  # R of (n_r,), every arm once
-    rows: list[Index]  # R of (n_r,): the arms as rows of `functions`
-    functions: FunctionTable  # a: (N, p)
+    rows: list[Index]  # R of (n_r,): the arms as rows of the table
+    table: Callable[[], FunctionTable]  # a: (N, p), made when it is first asked for
     weights: Matrix  # w: (R, d)
     index: Index  # i: (d,), every one of 0 to p − 1 at least once
     slate_sizes: list[int]  # R of k_r
@@ -37,6 +37,10 @@ class CrossedRounds:
 
     def __len__(self) -> int:
         return len(self.arm_ids)
+
+    @property
+    def functions(self) -> FunctionTable:
+        return self.table()
 
     def fits(self, dim: int, slate_size: int) -> bool:
         """Whether a policy of these sizes can play all rounds, with features of a size that can be computed with."""

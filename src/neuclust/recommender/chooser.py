@@ -176,7 +176,7 @@ class Chooser:
             return {}
         design, codes = self.schema.design, [offers[at].codes for at in asked]
         rounds = CrossedRounds(
-            arm_ids=codes, rows=codes, functions=self.catalogue.functions.of(design, self.catalogue.rows),
+            arm_ids=codes, rows=codes, table=lambda: self.catalogue.functions.of(design, self.catalogue.rows),
             weights=design.user_factors(np.array([users[at] for at in asked])), index=design.used[1],
             slate_sizes=[min(requests[at].k, len(offers[at].codes)) for at in asked],
             keys=[places[at].draw for at in asked],

@@ -13,7 +13,7 @@ from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.learners import forest_regression
 from neuclust.policies.auto.learners.catalogue import LEARNERS, LearnersConfig, fitting_learners
 from neuclust.policies.auto.learners.forest_regression import MOST_AT_ONCE, TREES, ForestRegression, Tree
-from neuclust.policies.auto.plays import Plays, RewardScale
+from neuclust.policies.auto.plays import Held, Plays, RewardScale
 from neuclust.policies.auto.reward_range import Rescaling
 from neuclust.randomness import stream
 
@@ -118,6 +118,22 @@ def test_no_tree_has_more_leaves_than_allowed(monkeypatch: pytest.MonkeyPatch) -
     leaves = int((Tree.grown(data, seed=1).nodes[:, 0] < 0).sum())
     monkeypatch.setattr(forest_regression, "MOST_LEAVES", 8)
     assert 1 < int((Tree.grown(data, seed=1).nodes[:, 0] < 0).sum()) <= 8 < leaves
+
+
+def test_what_is_read_while_trees_grow_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails when another thread that selects during an update leaves the trees of before behind."""
+    learner, z, grown = forest(), BLOCKS.read(contexts(99, 40)), Tree.grown
+    plays = taught([learner], Plays(BLOCKS, K), range(1, 30))
+
+    def watched(held: Held, seed: int) -> Tree:
+        learner.means(z)
+        return grown(held, seed)
+
+    monkeypatch.setattr(Tree, "grown", watched)
+    taught([learner], plays, range(30, 40))
+    again = forest()
+    again.load_state_dict(learner.state_dict())
+    assert torch.equal(learner.means(z), again.means(z))
 
 
 def test_jumps_are_found() -> None:

@@ -211,6 +211,39 @@ def test_a_saved_range_other_than_the_declared_one_is_refused() -> None:
             built(low=0.0, high=40.0).load_state_dict(state)
 
 
+@pytest.mark.parametrize(
+    ("declared", "zeros", "told"),
+    [
+        ({}, [0.0, 0.0, 0.0], [1.0, -1.0, 0.0]),  # sums that cancel are rewards all the same
+        ({"low": 0.0, "high": 1e9}, [0.0, 0.0, 0.0], [0.5, 0.0, 0.0]),
+        ({"low": 1.0, "high": 5.0}, [1.0, 1.0, 1.0], [1.0, 2.0, 1.0]),
+        ({"low": -5.0, "high": -1.0}, [-1.0, -1.0, -1.0], [-1.0, -2.0, -1.0]),
+    ],
+)
+def test_rewards_are_all_zero_until_one_is_not(
+    declared: dict[str, float], zeros: list[float], told: list[float]
+) -> None:
+    """Fails when what was shown counts against an arm after a reward came, or does not before."""
+    policy = built(**declared)
+    for t, rewards, all_zero in ((1, zeros, True), (2, told, False), (3, zeros, False)):
+        assert policy.rewards.all_zero == (t < 3)
+        round = offer(t)
+        policy.update(round, policy.select(round), paying(torch.tensor(rewards, dtype=torch.float64)))
+        assert policy.rewards.all_zero == all_zero
+        penalised = float(policy.scores(offer(1)).min()) < -0.5 * policy.rewards.width + policy.rewards.low
+        assert penalised == all_zero
+
+
+def test_a_restart_does_not_forget_that_rewards_came() -> None:
+    policy = built()
+    played(policy, range(1, 21))
+    policy.items = ItemEffects()  # as a restart leaves it
+    round = offer(21)
+    slate = policy.select(round)
+    policy.update(round, slate, paying(torch.zeros(K, dtype=torch.float64)))
+    assert float(policy.scores(round)[slate.positions].min()) > -0.5
+
+
 def test_levels_are_measured_from_the_reward_zero() -> None:
     """Amounts of which some are negative: 0 lies inside the range, and counts as nothing gained.
 

@@ -47,13 +47,13 @@ class ExplorationConfig:
     def probe_chance(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate tests the leader's lowest mean."""
         plays = ensemble.plays
-        if plays.slates < PROBED_FROM or not probed(ensemble):
+        if plays.slates < PROBED_FROM or not uses_probes(ensemble):
             return 0.0
         gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward)) ** 2
         return float(min(self.most, gain / (plays.slates + 1)))
 
 
-def probed(ensemble: Ensemble) -> bool:
+def uses_probes(ensemble: Ensemble) -> bool:
     """Whether leaders are tested by probes; elsewhere slates have optimistic slots."""
     return ensemble.blocks.clusters is None and ensemble.plays.scale.informative >= TELLING
 

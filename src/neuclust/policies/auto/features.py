@@ -194,7 +194,7 @@ class FeatureBlocks:
     dim: int
     cross_limit: int
     input_length: float = 1.0  # root mean squared length of net inputs without their constant
-    clusters: ContextClusters | None = None  # None: contexts are masked, few, or form no clusters
+    clusters: ContextClusters | None = None  # None: contexts are mostly 0, few, or form no clusters
 
     @classmethod
     def of(cls, config: BlocksConfig, round: Round) -> Self | None:
@@ -255,10 +255,15 @@ class FeatureBlocks:
         """Features of contexts z (n, d)."""
         return Features(self, self.scaled(z))
 
+    @property
+    def reads_crossed(self) -> bool:
+        """Whether contexts may be read by functions of arms: they are masked, and compiled loops are there."""
+        return self.masked and not self.crossed and available
+
     def read_crossed(self, rounds: CrossedRounds, at: int) -> Features | None:
         """Features of one of several rounds by functions of its arms; None where the contexts have to be read one by
-        one: they are not masked, are fewer than their columns, or one of them is so long that it is shortened."""
-        if not self.masked or self.crossed or len(rounds.rows[at]) <= self.dim or not available:
+        one: no round is, they are fewer than their columns, or one of them is so long that it is shortened."""
+        if not self.reads_crossed or len(rounds.rows[at]) <= self.dim:
             return None
         weights = rounds.weights[at] / self.scale
         merged = MergedRows.crossed(rounds.functions, rounds.rows[at], rounds.index, weights)

@@ -44,11 +44,11 @@ class ItemEffects:
         """The leading τ; 0: items have no effect."""
         return SPREADS[int(self._log_weights.argmax())] if self._possible else 0.0
 
-    def gains(self, ids: Tensor, chances: Tensor, zero: float = 0.0) -> Tensor:
+    def gains(self, ids: Tensor, chances: Tensor, all_zero: bool = False) -> Tensor:
         """σ(logit p + b + bonus) − p of items (n,) with predicted chances (n,), (n,); 0 while items have no effect.
-        While no reward but `zero` was seen, what an item was shown counts against it: then widths alone rank arms, in
-        units of rewards that nobody has seen, and no number of zeros would ever end their favourites."""
-        if self._possible and self._slates and abs(self._total[0] - zero * self._total[2]) <= 1e-9 * self._total[2]:
+        While every reward so far was 0 (`all_zero`), what an item was shown counts against it: then widths alone rank
+        arms, in units of rewards that nobody has seen, and no number of zeros would ever end their favourites."""
+        if all_zero and self._possible:
             return -torch.from_numpy(self._of(ids.numpy())[2])
         if self.spread == 0:
             return torch.zeros_like(chances)

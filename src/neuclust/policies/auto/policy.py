@@ -37,8 +37,8 @@ from neuclust.policies.auto.exploration import (
     best_of_the_rest,
     opposite_arm,
     optimistic_slots,
-    probed,
     rival_arms,
+    uses_probes,
 )
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
 from neuclust.policies.auto.item_effects import ItemEffects
@@ -115,7 +115,8 @@ class Auto:
 
     def select_many(self, rounds: CrossedRounds) -> list[Slate | None]:
         """The slates of `select` by functions of the arms, without the contexts of each; None where it needs those."""
-        if self.ensemble is None or not rounds.fits(self.dim, self.slate_size):
+        reads = self.ensemble is not None and self.ensemble.blocks.reads_crossed
+        if self.ensemble is None or not reads or not rounds.fits(self.dim, self.slate_size):
             return [None] * len(rounds)
         found: list[Slate | None] = []
         for at, ids in enumerate(rounds.arm_ids):
@@ -134,7 +135,7 @@ class Auto:
         cache = self._scored(readable(self, round))
         if cache is None:
             return torch.zeros(len(round.arm_ids), dtype=torch.float64)
-        return self.rewards.own(with_items(cache, self.items, round.arm_ids)[0])
+        return self.rewards.own(with_items(cache, self, round.arm_ids)[0])
 
     def _scored(self, round: Round) -> ScoreCache | None:
         """The learners' scores of the round's distinct contexts; None where every context is 0."""
@@ -258,7 +259,7 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
     if cache is None:  # every context is 0: all arms are alike
         zeros = torch.zeros(k, dtype=torch.float64)
         return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
-    scores, means = with_items(cache, policy.items, round.arm_ids)
+    scores, means = with_items(cache, policy, round.arm_ids)
     rng, epsilon = stream(policy.seed, "auto exploring", round.key), policy.exploring
     rivals = rival_arms(cache, rank, int((rng.random(k) < epsilon * policy.config.exploring.rival).sum()), rng)
     probe = policy.config.exploring.probe_chance(cache.ensemble)
@@ -266,7 +267,7 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
         rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
     tried = torch.tensor(rivals, dtype=torch.int64)
     steps, penalty = policy.gains.steps, policy.config.penalty
-    compared = steps is None and not probed(cache.ensemble) and len(cache.ensemble.learners) > 1
+    compared = steps is None and not uses_probes(cache.ensemble) and len(cache.ensemble.learners) > 1
     wanted = policy.config.optimistic_slots if compared else 0
     informative = cache.ensemble.plays.scale.informative
     drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
@@ -292,11 +293,11 @@ def combined(cache: ScoreCache) -> tuple[Tensor, Tensor]:
     return shares @ scores, shares @ means
 
 
-def with_items(cache: ScoreCache, items: ItemEffects, ids: Tensor) -> tuple[Tensor, Tensor]:
+def with_items(cache: ScoreCache, policy: Auto, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Combined scores and means of all arms with the effects of their items, of which every score gains: (n,), (n,)."""
     scores, means = (values[cache.group] for values in combined(cache))
-    cache.gains = items.gains(ids, means, cache.ensemble.plays.zero)
-    return scores + cache.gains, items.shifted(ids, means)
+    cache.gains = policy.items.gains(ids, means, policy.rewards.all_zero)
+    return scores + cache.gains, policy.items.shifted(ids, means)
 
 
 def _validate_change(policy: Auto, ensemble: Ensemble, slates: int) -> None:

@@ -62,6 +62,11 @@ class RewardRange(NamedTuple):
         return min(max(-self.low / self.width, 0.0), MOST_ZERO)
 
     @property
+    def all_zero(self) -> bool:
+        """Whether every reward so far was 0, or the end next to it."""
+        return self.above[0] == 0 == self.below[0]
+
+    @property
     def tensor(self) -> Tensor:
         """All numbers, (6,)."""
         return torch.tensor([self.low, self.high, *self.above, *self.below], dtype=torch.float64)

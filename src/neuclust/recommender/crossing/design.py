@@ -108,6 +108,13 @@ class Design:
         functions: Matrix = self.items.read(item_rows).take(self.used[0], axis=1)
         return functions
 
+    def reads_alike(self, other: Self) -> bool:
+        """Whether items have the same functions by both."""
+        if not np.array_equal(self.used[0], other.used[0]):
+            return False
+        own, others = self.items.arrays(), other.items.arrays()
+        return own.keys() == others.keys() and all(np.array_equal(own[name], others[name]) for name in own)
+
     def user_factors(self, user_rows: Matrix) -> Matrix:
         """f_c · b_{j_c}(u), what each feature has of users (r, d_u) -> (r, width)."""
         factors: Matrix = self.user.read(user_rows).take(self.pairs[1], axis=1)

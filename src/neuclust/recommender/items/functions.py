@@ -1,6 +1,6 @@
 """Functions of items, read from their rows once and kept while items come and go."""
 
-from typing import Protocol
+from typing import Protocol, Self
 
 from neuclust.kernels.scoring.function_table import FunctionTable
 from neuclust.recommender.items.rows import Codes, Matrix, Rows
@@ -10,6 +10,10 @@ class ReadsItems(Protocol):
     """What reads functions of encoded rows (n, d) -> (n, p)."""
 
     def item_functions(self, item_rows: Matrix) -> Matrix: ...
+
+    def reads_alike(self, other: Self) -> bool:
+        """Whether items have the same functions by both."""
+        ...
 
 
 class ItemFunctions:
@@ -21,6 +25,8 @@ class ItemFunctions:
     def of(self, reader: ReadsItems, rows: Rows) -> FunctionTable:
         """The functions of all rows; read where there are none of this reader."""
         known = self._known
+        if known is not None and known[0] is not reader and reader.reads_alike(known[0]):
+            known = self._known = reader, known[1]  # every model that is published brings a reader of its own
         if known is None or known[0] is not reader:
             known = self._known = reader, FunctionTable.of(reader.item_functions(rows.buffer[: len(rows)]))
         return known[1]

@@ -21,7 +21,7 @@ LEAF = 1.25  # least weight of a leaf, divided by the unit: five observations wh
 MOST_LEAVES = 1000  # of a tree, so that its size is bounded
 SPLIT = 0.5  # share of the columns that are tried at a node
 GROWTH = 0.25  # while the data grow by this share, or so much of a full memory is new, all trees are renewed
-MOST_AT_ONCE = 4.0  # trees per update
+MOST_AT_ONCE = 4.0  # trees per update, which holds renewal back in the first fifty slates
 MANY = 2_000  # contexts, beyond which the latest `FEW` trees say which of them all trees are asked about
 FEW, ASKED = 10, 1_000
 
@@ -60,19 +60,22 @@ class ForestRegression:
     """Mean over the trees; greedy. New trees take the place of the oldest ones."""
 
     def __init__(self, blocks: FeatureBlocks, seed: int, purpose: str) -> None:
+        import sklearn.tree  # noqa: F401  # takes 0.2 s, which the first update should not wait for
+
         self.columns, self.seed, self.purpose = blocks.input_size - 1, seed, purpose
         self.level = RewardScale().level  # what is predicted before there is a tree
         self._trees: list[Tree] = []
         self._grown, self._owed = 0, 0.0  # number of trees so far, and of those that are due
-        self._stacked: Trees | None = None
+        self._stacked: tuple[list[Tree], Trees] | None = None  # trees, and the same in one table
 
     def means(self, features: Features) -> Tensor:
         x = features.rows
-        if not self._trees:
+        grown, known = self._trees, self._stacked  # read once: another thread may learn meanwhile
+        if not grown:
             return x.new_full((len(x),), self.level)
-        trees = self._stacked
-        if trees is None:
-            trees = self._stacked = stacked(self._trees)
+        if known is None or known[0] is not grown:
+            known = self._stacked = grown, stacked(grown)
+        trees = known[1]
         values, rows = tree_values if serves(x) else plain_tree_values, x.numpy()
         if len(rows) <= MANY:
             return torch.from_numpy(values(rows, *trees))
@@ -91,7 +94,7 @@ class ForestRegression:
         self._owed = min(MOST_AT_ONCE, self._owed + TREES / (GROWTH * span))
         if self._owed < 1:
             return
-        held, self._stacked = plays.held(), None
+        held = plays.held()
         while self._owed >= 1:
             self._owed, self._grown = self._owed - 1, self._grown + 1
             seed = int(stream(self.seed, f"{self.purpose} tree", self._grown).integers(2**31))
