@@ -239,6 +239,7 @@ def test_functions_are_read_once_for_all_models_of_a_schema_and_never_where_none
         return of(functions)
 
     monkeypatch.setattr(FunctionTable, "of", noted)
+    assert one.schema is not None
     design, functions = one.schema.design, one.stock.catalogue.functions
     first = functions.of(design, one.stock.catalogue.rows)
     assert functions.of(copy.deepcopy(design), one.stock.catalogue.rows) is first
