@@ -9,13 +9,18 @@ import torch
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
+from neuclust.kernels.improvement import expected_improvement
 from neuclust.kernels.ranking import top
 from neuclust.policies.auto.ensemble import Ensemble, rivals
 from neuclust.policies.auto.features import Features
+from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
 LEAST_LIFT = 0.1
+LEAST_GAP = 1e-3
 PROBED_FROM = 50  # slates: before that leaders change, and exploring slots are frequent
+DOUBTED_FROM = 200  # slates: before that optimistic slots reach most clusters, for less
+AHEAD = 4.0  # rounds to come that a test of a cluster is held to pay in, for each round that was played
 TELLING = 0.5  # of 4p̄(1 − p̄): where rewards are rarer, one of them refutes nobody
 
 
@@ -115,6 +120,34 @@ def optimistic_slots(cache: ScoreCache, ranking: Ranking, taken: Tensor, wanted:
     left[taken] = -torch.inf
     filled = torch.cat([taken, top(left, ranking.rank, own)])
     return optimistic_arms(cache, filled, ranking.rank, wanted, penalty)
+
+
+def doubtful_cluster(cache: ScoreCache, ranking: Ranking, taken: Tensor) -> Tensor:
+    """The arm of the largest score by `local` in the cluster that is most worth a test, (1,); (0,) where none is.
+
+    Under `local` the level of a cluster c without an arm in the slate is X_c ~ N(m_c, s_c²); b is the mean level of the
+    slate's arms. About σ²/s_c² plays, each of which costs b − m_c, tell X_c. They are worth E[(X_c − b)₊] in every slot
+    of the rounds to come. A cluster whose few plays failed by chance is otherwise never looked at again."""
+    ensemble, own = cache.ensemble, ranking.slots - len(taken) - 1
+    local = ensemble.learners.get("local")
+    none = torch.empty(0, dtype=torch.int64)
+    if not isinstance(local, LocalRegression) or own < 1 or ensemble.plays.slates < DOUBTED_FROM:
+        return none
+    left = ranking.scores.clone()
+    left[taken] = -torch.inf
+    labels = cache.features.groups[0]
+    played = labels[cache.group[torch.cat([top(left, ranking.rank, own), taken])]]
+    levels, spread, noise = local.levels()
+    gap = np.maximum(levels[played[:own]].mean() - levels, LEAST_GAP)
+    plays = noise / np.square(spread)
+    slots = AHEAD * ranking.slots * ensemble.plays.slates
+    worth = np.where(np.bincount(labels.numpy(), minlength=len(gap)) > 0, slots / (plays * gap), 0.0)
+    worth[played.numpy()] = 0.0
+    worth *= expected_improvement(gap, spread)
+    if worth.max() <= 1:
+        return none
+    outside = cache.of("local")[0].masked_fill(labels != int(worth.argmax()), -torch.inf)
+    return top(outside[cache.group], ranking.rank, 1)
 
 
 def best_of_the_rest(cache: ScoreCache, ranking: Ranking, taken: Tensor, steps: Tensor | None) -> Tensor:

@@ -35,6 +35,7 @@ from neuclust.policies.auto.exploration import (
     Ranking,
     ScoreCache,
     best_of_the_rest,
+    doubtful_cluster,
     opposite_arm,
     optimistic_slots,
     rival_arms,
@@ -60,11 +61,12 @@ NEGLIGIBLE = 1e-3  # learners of a smaller weight are left out of an average
 class AutoConfig:
     """The ensemble, whose weighted scores rank the arms (Bayesian model averaging), what it reads, and how it explores.
     Where contexts form clusters or rewards are rare, `optimistic_slots` slots, if that leaves any, go to the arms of
-    the largest max_m [min(1, score_m) − penalty · lost evidence_m], the evidence without priors. `marginal_gains` tests
-    whether arms of one cluster have diminishing returns; where they do, slates maximise the expected sum of marginal
-    gains and have no optimistic slots. `rewards` is the range of rewards, which are read on it as numbers from 0 to 1;
-    slates report means in their own units. `items` and `slots`: whether ids of arms, and slots, may have effects of
-    their own; the data decide whether they do.
+    the largest max_m [min(1, score_m) − penalty · lost evidence_m], the evidence without priors; the first of them to
+    a cluster that is worth a test (`doubtful_cluster`). `marginal_gains` tests whether arms of one cluster have
+    diminishing returns; where they do, slates maximise the expected sum of marginal gains and have no optimistic
+    slots. `rewards` is the range of rewards, which are read on it as numbers from 0 to 1; slates report means in their
+    own units. `items` and `slots`: whether ids of arms, and slots, may have effects of their own; the data decide
+    whether they do.
     """
 
     RENAMED: ClassVar[Mapping[str, str]] = {
@@ -272,8 +274,12 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
     informative = cache.ensemble.plays.scale.informative
     drawn = cache.ensemble.draws or probe > 0 or (wanted > 0 and informative < 1)
     wanted = wanted if rng.random() < informative else 0
-    optimistic = optimistic_slots(cache, Ranking(scores, rank, k), tried, wanted, penalty)
-    chosen = best_of_the_rest(cache, Ranking(scores, rank, k), torch.cat([tried, optimistic]), steps)
+    ranking = Ranking(scores, rank, k)
+    if wanted:
+        tested = doubtful_cluster(cache, ranking, tried)
+        tried, wanted = torch.cat([tried, tested]), wanted - len(tested)
+    optimistic = optimistic_slots(cache, ranking, tried, wanted, penalty)
+    chosen = best_of_the_rest(cache, ranking, torch.cat([tried, optimistic]), steps)
     base = torch.cat([chosen, tried, optimistic])[policy.slots.order(k)]
     explored, propensities, design = torch.zeros(k, dtype=torch.bool), None if drawn else certain, None
     if epsilon > 0:  # given the base slate, as propensities of `Exploring` are

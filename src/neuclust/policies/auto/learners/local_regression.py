@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from neuclust.kernels.scoring import arm_scores
@@ -43,6 +44,12 @@ class LocalRegression:
             moment = ((self._moment - self.level * self._gram[:, 0]) / noise).unsqueeze(2)
             self._solved = root, (root.mT @ (root @ moment))[:, :, 0]
         return self._solved
+
+    def levels(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        """Posterior means and standard deviations of the clusters' levels, (C,) each, and the variance of the noise."""
+        root, weights = self._solve()
+        spread = torch.linalg.vector_norm(root[:, :, 0], dim=1)
+        return (self.level + weights[:, 0]).numpy(), spread.numpy(), self.noise * self.scale.unit
 
     def _read(self, features: Features) -> tuple[Tensor, Tensor]:
         """x (n, p) and clusters (n,)."""
