@@ -10,7 +10,7 @@ import torch
 from command_line import Command
 from logged_problem import DIM, SLATE, logged
 
-from neuclust import load
+from neuclust import Recommender, load
 from neuclust.core import Feedback, Slate
 from neuclust.logs import LogWriter, RunStart, open_log
 from neuclust.policies.exploring import Exploring
@@ -74,6 +74,25 @@ def test_a_log_that_cannot_tell_is_no_error(call: Command, tmp_path: Path) -> No
     answer = call("evaluate", written(tmp_path / "few.jsonl", 30, 0.05), "--policy", "popular")
     assert answer.code == 0
     assert "this log cannot tell" in answer.out
+
+
+def test_a_shops_log_needs_no_options(call: Command, tmp_path: Path) -> None:
+    """Fails when the range of a log of money has to be given again, or its last open slate refuses the whole."""
+    path = tmp_path / "money.jsonl"
+    items = [{"sku": f"s{n}"} for n in range(4)]
+    shop = Recommender(items, "sku", slate_size=2, policy="popular", exploration=0.9, reward_range=(0, 200), log=path)
+    for _ in range(30):
+        choice = shop.recommend()
+        shop.feedback(choice.id, {choice.items[0]: 55.2})
+    shop.recommend()
+    shop.log.close()
+    answer = call("evaluate", path, "--policy", "uniform")
+    assert answer.code == 0
+    assert "note: reward: sum, as the log says; of a slot from 0 to 200, as the log says" in answer.err
+    assert "note: 1 of 31 decisions were still open at the end of the log" in answer.err
+    asked = call("evaluate", path, "--policy", "uniform", "--reward-range", "0:50", "--unseen", "drop")
+    assert asked.code == 65
+    assert "--reward-range: expected rewards from 0 to 50, got 0 to 55.2" in asked.err
 
 
 def test_a_log_without_exploration_is_refused(call: Command, tmp_path: Path) -> None:

@@ -160,7 +160,10 @@ def test_bad_logs_are_refused_in_one_sentence(log: MemoryLog) -> None:
     for bad, words in (
         (changed(propensities=chances / 2), "expected the propensities of its design"),
         (changed(propensities=None, design=Design("unknown")), "expected propensities"),
-        (changed(rewards=np.array([np.nan, 1.0])), "unseen: decision .*: expected a reward for every slot"),
+        (
+            changed(rewards=np.array([np.nan, 1.0])),
+            "unseen: expected a reward for every slot, got none in 20 of 20 decisions",
+        ),
         (changed(rewards=np.array([3.0, 1.0])), "1 to 3"),
     ):
         with pytest.raises(DataError, match=words):

@@ -28,6 +28,11 @@ class Logged:
     learning: bool  # whether the logging policy learned, so that rows are not independent
     held_back: int = 0  # decisions that took no part in the choice
     dropped: int = 0  # rows left out because a reward was not observed, or as bad lines
+    open: int = 0  # those of them that were still open at the end of the log
+    reward_range: Ends = (0.0, 1.0)  # of a slot; of the slate where its own reward counts
+    reward_from: str = "default"  # asked, log or default
+    range_from: str = "default"
+    value_range: Ends = (-math.inf, math.inf)  # what a slate can be worth
 
 
 @dataclass(frozen=True, slots=True)

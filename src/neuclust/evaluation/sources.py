@@ -16,10 +16,12 @@ from neuclust.evaluation.intervals.asymptotic import Moments, asymptotic
 from neuclust.evaluation.intervals.choice import ENOUGH
 from neuclust.evaluation.intervals.many import bonferroni_level
 from neuclust.evaluation.results import Ends, Evaluation, Judgement, Logged, verdict
+from neuclust.evaluation.rewards.meaning import meaning_of
+from neuclust.evaluation.rewards.unanswered import Unseen
 from neuclust.evaluation.scoring import Log, Watch
 from neuclust.evaluation.slate_values import parse_slate_value
 from neuclust.evaluation.streaming import KNOWN, Blocks, Sums, Weighed, weigh
-from neuclust.evaluation.survey import survey
+from neuclust.evaluation.survey import Survey, survey
 from neuclust.experiment.contestants import parse_contestants
 from neuclust.logs.table_blocks import TableLog
 
@@ -114,7 +116,8 @@ def judge_columns(log: Path | TableLog, targets: Sequence[str], question: Questi
     """Targets whose chances are columns, of a Parquet log or a long table: each under ips and snips, and under iips
     where slates are worth the sum of their slots and the log has marginals; or under the estimator asked for."""
     path = log.path if isinstance(log, TableLog) else log
-    made = partial(parse_slate_value, question.reward, low=question.reward_low, high=question.reward_high)
+    meaning = meaning_of(question, None, Survey())
+    made = partial(parse_slate_value, meaning.reward, low=meaning.range[0], high=meaning.range[1])
     names = _estimators(question, isinstance(log, Path) and made(1).additive)
     blocks: Blocks = (
         partial(table_blocks, log)
@@ -129,9 +132,11 @@ def judge_columns(log: Path | TableLog, targets: Sequence[str], question: Questi
     logged = Logged(
         path=str(path), decisions=sums.logged.count, fitted=0, evaluated=sums.logged.count,
         value=float(sums.logged.mean), interval=_ends(sums.logged, question.level, sums.span),
-        interval_kind="asymptotic", reward=question.reward, runs=(), designs={}, learning=False,
+        interval_kind="asymptotic", reward=meaning.reward, runs=(), designs={}, learning=False,
+        reward_range=meaning.range, reward_from=meaning.reward_from, range_from=meaning.range_from,
+        value_range=sums.span,
     )  # fmt: skip
-    return Evaluation(logged, tuple(judged), None, question.level, (FIXED,))
+    return Evaluation(logged, tuple(judged), None, question.level, (meaning.sentence(), FIXED))
 
 
 def _estimators(question: Question, marginals: bool) -> tuple[str, ...]:
@@ -186,7 +191,7 @@ class EvaluateOptions(TypedDict, total=False):
     learning: Literal["frozen", "replay"]
     fit: float
     hold_back: float
-    unseen: Literal["error", "zero", "drop"]
+    unseen: Unseen
 
 
 def evaluate_log(path: str | Path, policies: Sequence[str], **options: Unpack[EvaluateOptions]) -> Evaluation:
