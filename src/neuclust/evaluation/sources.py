@@ -159,7 +159,7 @@ def _judgement(target: str, estimator: str, each: Weighed, sums: Sums, levels: t
         policy=target, estimator=estimator, estimate=float(each.contributions.mean),
         interval=_ends(each.contributions, levels[0], sums.span), interval_kind="asymptotic", ess=each.ess,
         difference=float(each.differences.mean), difference_interval=apart, rows=sums.logged.count,
-        verdict=verdict(f"{target} ({estimator})", each.ess, apart, float(sums.logged.mean)),
+        verdict=verdict(f"{target} ({estimator})", each.ess, apart, float(sums.logged.mean), sums.span),
         reason=f"{estimator}: its chances are columns of the log. asymptotic: the logger stayed the same",
         largest_weights=each.largest, warnings=warnings,
     )  # fmt: skip
