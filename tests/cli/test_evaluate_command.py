@@ -129,7 +129,13 @@ def test_bad_lines_are_named_and_some_may_be_skipped(call: Command, log: Path, t
         (("--policy", "linucb", "--reward-range", "1:0"), "--reward-range"),
         (("--policy", "linucb", "--learning", "never"), "--learning"),
         (("--policy", "linucb", "--interval", "exact"), "--interval"),
-        (("--policy", "linucb", "--level", "2"), "level"),
+        (("--policy", "linucb", "--level", "2"), "--level: expected a number from 0.5 to 0.9999, got 2\n"),
+        (
+            ("--policy", "linucb", "--level", "95"),
+            "--level: expected a number from 0.5 to 0.9999, got 95; did you mean",
+        ),
+        (("--policy", "linucb", "--fit", "50"), "--fit: expected a number from 0 to 0.95, got 50; did you mean 0.5?"),
+        (("--policy", "linucb", "--hold-back", "-1"), "--hold-back: expected a number from 0 to 0.9, got -1"),
         (("--policy", "linucb", "--format", "csv"), "--format"),
     ],
 )
@@ -140,9 +146,9 @@ def test_options_that_cannot_work_are_named(call: Command, log: Path, words: tup
     assert said in answer.err
 
 
-def test_estimators_are_listed_with_their_assumptions(call: Command, log: Path) -> None:
-    """Fails when an estimator has no sentence."""
-    lines = call("evaluate", log, "--estimators").out.splitlines()
+def test_estimators_are_listed_with_their_assumptions(call: Command) -> None:
+    """Fails when an estimator has no sentence, or the list needs a log."""
+    lines = call("evaluate", "--estimators").out.splitlines()
     assert {line.split()[0] for line in lines} >= {
         "ips",
         "snips",
@@ -155,6 +161,13 @@ def test_estimators_are_listed_with_their_assumptions(call: Command, log: Path) 
         "dm",
     }
     assert all(line.endswith(".") for line in lines)
+
+
+def test_a_missing_log_is_named(call: Command) -> None:
+    """Fails when LOG, which the list of estimators does not need, is missed anywhere else."""
+    answer = call("evaluate", "--policy", "linucb")
+    assert answer.code == 2
+    assert "expected a log, got none; write neuclust evaluate LOG" in answer.err
 
 
 def table_of(path: Path, rows: int = 4000) -> tuple[Path, float]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from neuclust.configuration import checked
+from neuclust.configuration import check_entries
 from neuclust.errors import ConfigError, DataError, one_of
 from neuclust.evaluation.candidates import Candidate
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
@@ -19,11 +19,11 @@ from neuclust.evaluation.slate_values import SlateValue, parse_slate_value
 from neuclust.evaluation.survey import Survey, survey
 
 ADDITIVE = ("dr", "cascade-dr", "iips")  # in the order of what they assume: nothing, a cascade, additive slots
+SHARES = {"level": (0.5, 0.9999), "fit": (0.0, 0.95), "hold_back": (0.0, 0.9)}
 NEEDS = {"marginals": ("iips", "siips"), "pi": ("pi",), "model": ("dm", "dr", "sndr", "switch", "cascade-dr")}
 
 
 @dataclass(frozen=True, slots=True)
-@checked(level=(0.5, 0.9999), fit=(0, 0.95), hold_back=(0, 0.9))
 class Question:
     """What is asked of a log: the value of a slate and what missing rewards mean (None: as the log says), the
     estimator and interval (None: chosen by the data), and how candidates learn: `frozen` after the first `fit` of the
@@ -43,8 +43,23 @@ class Question:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        _check_question(self)
         if self.estimator != "auto" and self.estimator not in ESTIMATORS:
             raise ConfigError(one_of(self.estimator, ["auto", *ESTIMATORS]), field="estimator")
+
+
+def _check_question(question: Question) -> None:
+    """Refuse entries of another type and shares outside their range, by the name of the option."""
+    try:
+        check_entries(question)
+    except ConfigError as error:
+        name, _, said = error.message.partition(": ")
+        raise ConfigError(said, field=name.rpartition(".")[2]) from None
+    for name, (low, high) in SHARES.items():
+        value = getattr(question, name)
+        if not low <= value <= high:
+            meant = f"; did you mean {value / 100:g}?" if value > 1 and low <= value / 100 <= high else ""
+            raise ConfigError(f"expected a number from {low:g} to {high:g}, got {value:g}{meant}", field=name)
 
 
 def evaluate(
@@ -140,10 +155,14 @@ def choose_estimator(names: Sequence[str], evidence: Mapping[str, Evidence]) -> 
         least = min(min(effective_rows(each, name), normal_rows(each, name)) for each in evidence.values())
         if least >= ENOUGH:
             return name, f"it assumes least of those with at least {ENOUGH:g} effective rows ({least:,.0f})"
-    plain = [name for name in names if name in ("iips", "ips")] or [names[-1]]
-    found = {name: min(effective_rows(each, name) for each in evidence.values()) for name in plain}
-    name = max(found, key=lambda each: found[each])
-    return name, f"no estimator has {ENOUGH:g} effective rows; this one has most ({found[name]:.1f})"
+    name = next((name for name in names if name in ("iips", "ips")), names[-1])  # which keeps to bounds
+    rows = min(effective_rows(each, name) for each in evidence.values())
+    least = min(rows, *(normal_rows(each, name) for each in evidence.values()))
+    said = f"no estimator has {ENOUGH:g} effective rows for every candidate; this one has {least:.1f}"
+    return (
+        name,
+        said if least == rows else f"{said}, as few rows with large weights decide ({rows:.1f} if they did not)",
+    )
 
 
 def _logged(log: Log, held: Survey, judge: Judge, values: Floats, learner: bool, meaning: Meaning) -> Logged:

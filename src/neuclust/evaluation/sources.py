@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from neuclust.errors import ConfigError, DataError, LogWarning, one_of
+from neuclust.errors import ConfigError, DataError, LogWarning, one_of, suggestion
 from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.columns import parquet_blocks, table_blocks
 from neuclust.evaluation.evaluate import Question, evaluate
@@ -197,6 +197,10 @@ class EvaluateOptions(TypedDict, total=False):
 def evaluate_log(path: str | Path, policies: Sequence[str], **options: Unpack[EvaluateOptions]) -> Evaluation:
     """What policies (`NAME` or `NAME:PRESET`) would have earned, from the log at a path; see `Question`."""
     given: dict[str, Any] = dict(options)
+    for name in sorted(given.keys() - EvaluateOptions.__annotations__.keys()):
+        raise TypeError(
+            f"evaluate_log: unexpected argument {name!r}; {suggestion(name, EvaluateOptions.__annotations__)}"
+        )
     settings, draws = given.pop("settings", ()), given.pop("draws", 5)
     source = open_source(Path(path), given.pop("format", None), given.pop("skip_bad", 0), warn_of_line)
     seed = given.get("seed", 0)
