@@ -1,8 +1,8 @@
 """Rewards mean what the log says of them, unanswered decisions too; what is asked for wins."""
 
 import random
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from neuclust.evaluation.candidates import Candidate
 from neuclust.evaluation.evaluate import Question, evaluate
 from neuclust.evaluation.results import Evaluation
 from neuclust.experiment.contestants import parse_contestants
+from neuclust.logs import RunStart
 from neuclust.policies.exploring import Exploring
 from neuclust.registry import build_policy
 
@@ -163,3 +164,26 @@ def test_other_logs_lose_only_what_follows_the_last_answer() -> None:
         evaluate(without(30, 59), candidates, Question())
     with pytest.raises(DataError, match="expected at least 2 answered decisions"):
         evaluate(without(*range(60)), candidates, Question())
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ((0.0, 0.0, 1.0), "; its slates were paid otherwise, --reward table:0,0,1 judges by that;"),
+        ((0.0, 0.5, 1.0), ";"),  # the mean ranks policies as the sum does
+        (None, ";"),
+    ],
+)
+def test_logs_of_runs_tell_how_their_slates_were_paid(table: tuple[float, ...] | None, told: str) -> None:
+    """Fails when a log whose slates interact is judged as a sum without a word."""
+    policy = Exploring(build_policy("linucb", dim=DIM, slate_size=SLATE), Exploration(0.8, 5, 0.5), 3)
+    log = RunLog(logged(policy, 20).kept, {"run": RunStart("run", "linucb", SLATE, DIM, reward_values=table)})
+    found = evaluate(log, [Candidate(each) for each in parse_contestants(["uniform"])], Question())
+    assert found.notes[0] == f"reward: sum, by default{told} of a slot from 0 to 1, by default"
+
+
+@dataclass(frozen=True)
+class RunLog(MemoryLog):
+    """A log in memory that tells of its runs."""
+
+    runs: Mapping[str, RunStart] = field(default_factory=dict)

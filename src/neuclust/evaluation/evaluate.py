@@ -12,7 +12,7 @@ from neuclust.evaluation.evidence import Evidence, evidence_of
 from neuclust.evaluation.intervals.choice import ENOUGH
 from neuclust.evaluation.judging import Judge, Scale, effective_rows, normal_rows
 from neuclust.evaluation.results import Evaluation, Logged, best
-from neuclust.evaluation.rewards.meaning import Meaning, meaning_of, settings_of
+from neuclust.evaluation.rewards.meaning import Meaning, meaning_of, paid_by, settings_of
 from neuclust.evaluation.rewards.unanswered import Unseen, settle
 from neuclust.evaluation.scoring import Floats, Log, Plan, Table, Watch, score
 from neuclust.evaluation.slate_values import SlateValue, parse_slate_value
@@ -67,7 +67,7 @@ def evaluate(
 ) -> Evaluation:
     """What each candidate would have earned per slate, and how that compares with what ran."""
     held, settings = survey(log), settings_of(log)
-    meaning = meaning_of(question, settings, held)
+    meaning = meaning_of(question, settings, held, paid_by(log))
     settled = settle(log, held, question.unseen, meaning.own, settings)
     learner = _learning(log, held)
     plan, names = _planned(question, meaning, held, settled.decisions, learner)

@@ -12,7 +12,7 @@ from neuclust.recommender.log.rounds import RecommenderLog
 from neuclust.recommender.options import Settings
 
 Origin = Literal["asked", "log", "default"]
-WORDS: dict[Origin, str] = {"asked": "as asked for", "log": "as the log says", "default": "where the log says nothing"}
+WORDS: dict[Origin, str] = {"asked": "as asked for", "log": "as the log says", "default": "by default"}
 DEFAULT: Ends = (0.0, 1.0)
 
 
@@ -38,6 +38,7 @@ class Meaning:
     reward_from: Origin
     range_from: Origin
     logged: str = ""  # the reward by the name it has in the log
+    paid: str = ""  # the table by which slates of `neuclust run` were paid, where it is no multiple of the sum
 
     @property
     def own(self) -> bool:
@@ -49,6 +50,8 @@ class Meaning:
         said = f"reward: {self.reward}, {WORDS[self.reward_from]}"
         if self.logged and self.logged != self.reward:
             said += f" ({self.logged})" if self.reward_from == "log" else f"; the log says {self.logged}"
+        if self.paid and self.reward_from == "default":
+            said += f"; its slates were paid otherwise, --reward {self.paid} judges by that"
         if self.reward not in ("sum", "slate"):
             return f"{said}; counts slots of reward 1"
         what, (low, high) = "slate" if self.own else "slot", self.range
@@ -60,7 +63,16 @@ def settings_of(log: Log) -> Settings | None:
     return log.settings if isinstance(log, RecommenderLog) else None
 
 
-def meaning_of(asked: Asked, settings: Settings | None, held: Survey) -> Meaning:
+def paid_by(log: Log) -> str:
+    """The one table by which all runs of a log were paid, as `--reward` takes it; empty where it says as the sum."""
+    tables = {start.reward_values for start in getattr(log, "runs", {}).values()}
+    table = tables.pop() if len(tables) == 1 else None
+    if table is None or all(math.isclose(each, at * table[1]) for at, each in enumerate(table)):
+        return ""
+    return "table:" + ",".join(f"{each:g}" for each in table)
+
+
+def meaning_of(asked: Asked, settings: Settings | None, held: Survey, paid: str = "") -> Meaning:
     """What rewards mean: what is asked for wins over what the log says."""
     logged = "" if settings is None else settings.reward.name
     name, origin = _reward(asked.reward, settings, held)
@@ -69,7 +81,7 @@ def meaning_of(asked: Asked, settings: Settings | None, held: Survey) -> Meaning
         range_from = "asked"
     low = low if asked.reward_low is None else asked.reward_low
     high = high if asked.reward_high is None else asked.reward_high
-    return Meaning(name, (low, high), origin, range_from, logged)
+    return Meaning(name, (low, high), origin, range_from, logged, paid)
 
 
 def _reward(asked: str | None, settings: Settings | None, held: Survey) -> tuple[str, Origin]:
