@@ -203,7 +203,7 @@ def test_few_large_weights_among_many_small_ones_are_no_normal_approximation() -
     name, reason = choose_estimator(("iips", "siips"), {"p": evidence})
     assert name == "iips"
     least, effective = (f"{kind(evidence, 'iips'):.1f}" for kind in (normal_rows, effective_rows))
-    assert f"this one has {least}, as few rows with large weights decide ({effective} if they did not)" in reason
+    assert f"this one has {effective}, as good as {least}, since few of them have the large weights" in reason
     judge = Judge(Scale(parse_slate_value("sum", 1), False))
     (each,) = judge.all({"p": evidence}, data.slate_rewards if data.slate_rewards is not None else marginal, "iips", "")
     assert each.interval_kind == "confidence-sequence"

@@ -158,11 +158,8 @@ def choose_estimator(names: Sequence[str], evidence: Mapping[str, Evidence]) -> 
     name = next((name for name in names if name in ("iips", "ips")), names[-1])  # which keeps to bounds
     rows = min(effective_rows(each, name) for each in evidence.values())
     least = min(rows, *(normal_rows(each, name) for each in evidence.values()))
-    said = f"no estimator has {ENOUGH:g} effective rows for every candidate; this one has {least:.1f}"
-    return (
-        name,
-        said if least == rows else f"{said}, as few rows with large weights decide ({rows:.1f} if they did not)",
-    )
+    said = f"no estimator has {ENOUGH:g} effective rows for every candidate; this one has {rows:.1f}"
+    return name, said if rows < ENOUGH else f"{said}, as good as {least:.1f}, since few of them have the large weights"
 
 
 def _logged(log: Log, held: Survey, judge: Judge, values: Floats, learner: bool, meaning: Meaning) -> Logged:
