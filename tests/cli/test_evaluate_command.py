@@ -10,7 +10,7 @@ import torch
 from command_line import Command
 from logged_problem import DIM, SLATE, logged
 
-from neuclust import load
+from neuclust import Recommender, load
 from neuclust.core import Feedback, Slate
 from neuclust.logs import LogWriter, RunStart, open_log
 from neuclust.policies.exploring import Exploring
@@ -76,6 +76,25 @@ def test_a_log_that_cannot_tell_is_no_error(call: Command, tmp_path: Path) -> No
     assert "this log cannot tell" in answer.out
 
 
+def test_a_shops_log_needs_no_options(call: Command, tmp_path: Path) -> None:
+    """Fails when the range of a log of money has to be given again, or its last open slate refuses the whole."""
+    path = tmp_path / "money.jsonl"
+    items = [{"sku": f"s{n}"} for n in range(4)]
+    shop = Recommender(items, "sku", slate_size=2, policy="popular", exploration=0.9, reward_range=(0, 200), log=path)
+    for _ in range(30):
+        choice = shop.recommend()
+        shop.feedback(choice.id, {choice.items[0]: 55.2})
+    shop.recommend()
+    shop.log.close()
+    answer = call("evaluate", path, "--policy", "uniform")
+    assert answer.code == 0
+    assert "note: reward: sum, as the log says; of a slot from 0 to 200, as the log says" in answer.err
+    assert "note: 1 of 31 decisions were still open at the end of the log" in answer.err
+    asked = call("evaluate", path, "--policy", "uniform", "--reward-range", "0:50", "--unseen", "drop")
+    assert asked.code == 65
+    assert "--reward-range: expected rewards from 0 to 50, got 0 to 55.2" in asked.err
+
+
 def test_a_log_without_exploration_is_refused(call: Command, tmp_path: Path) -> None:
     """Fails when missing support is given a number."""
     answer = call("evaluate", written(tmp_path / "certain.jsonl", 30, 0.0), "--policy", "uniform")
@@ -110,7 +129,13 @@ def test_bad_lines_are_named_and_some_may_be_skipped(call: Command, log: Path, t
         (("--policy", "linucb", "--reward-range", "1:0"), "--reward-range"),
         (("--policy", "linucb", "--learning", "never"), "--learning"),
         (("--policy", "linucb", "--interval", "exact"), "--interval"),
-        (("--policy", "linucb", "--level", "2"), "level"),
+        (("--policy", "linucb", "--level", "2"), "--level: expected a number from 0.5 to 0.9999, got 2\n"),
+        (
+            ("--policy", "linucb", "--level", "95"),
+            "--level: expected a number from 0.5 to 0.9999, got 95; did you mean",
+        ),
+        (("--policy", "linucb", "--fit", "50"), "--fit: expected a number from 0 to 0.95, got 50; did you mean 0.5?"),
+        (("--policy", "linucb", "--hold-back", "-1"), "--hold-back: expected a number from 0 to 0.9, got -1"),
         (("--policy", "linucb", "--format", "csv"), "--format"),
     ],
 )
@@ -121,9 +146,9 @@ def test_options_that_cannot_work_are_named(call: Command, log: Path, words: tup
     assert said in answer.err
 
 
-def test_estimators_are_listed_with_their_assumptions(call: Command, log: Path) -> None:
-    """Fails when an estimator has no sentence."""
-    lines = call("evaluate", log, "--estimators").out.splitlines()
+def test_estimators_are_listed_with_their_assumptions(call: Command) -> None:
+    """Fails when an estimator has no sentence, or the list needs a log."""
+    lines = call("evaluate", "--estimators").out.splitlines()
     assert {line.split()[0] for line in lines} >= {
         "ips",
         "snips",
@@ -136,6 +161,13 @@ def test_estimators_are_listed_with_their_assumptions(call: Command, log: Path) 
         "dm",
     }
     assert all(line.endswith(".") for line in lines)
+
+
+def test_a_missing_log_is_named(call: Command) -> None:
+    """Fails when LOG, which the list of estimators does not need, is missed anywhere else."""
+    answer = call("evaluate", "--policy", "linucb")
+    assert answer.code == 2
+    assert "expected a log, got none; write neuclust evaluate LOG" in answer.err
 
 
 def table_of(path: Path, rows: int = 4000) -> tuple[Path, float]:

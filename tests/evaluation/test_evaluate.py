@@ -2,18 +2,20 @@
 
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from logged_problem import ARMS, DIM, SLATE, MemoryLog, logged, means_of, problem_round
 
+from neuclust import evaluate_log
 from neuclust.core import Design
 from neuclust.errors import ConfigError, DataError
 from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.designs import slot_marginals
 from neuclust.evaluation.estimators.catalogue import ESTIMATORS
 from neuclust.evaluation.estimators.rows import Rows
-from neuclust.evaluation.evaluate import Question, evaluate
+from neuclust.evaluation.evaluate import Question, choose_estimator, evaluate
 from neuclust.evaluation.evidence import Evidence, rows_of
 from neuclust.evaluation.intervals.asymptotic import asymptotic
 from neuclust.evaluation.judging import Judge, Scale, effective_rows, normal_rows
@@ -160,7 +162,10 @@ def test_bad_logs_are_refused_in_one_sentence(log: MemoryLog) -> None:
     for bad, words in (
         (changed(propensities=chances / 2), "expected the propensities of its design"),
         (changed(propensities=None, design=Design("unknown")), "expected propensities"),
-        (changed(rewards=np.array([np.nan, 1.0])), "unseen: decision .*: expected a reward for every slot"),
+        (
+            changed(rewards=np.array([np.nan, 1.0])),
+            "unseen: expected a reward for every slot, got none in 20 of 20 decisions",
+        ),
         (changed(rewards=np.array([3.0, 1.0])), "1 to 3"),
     ):
         with pytest.raises(DataError, match=words):
@@ -195,6 +200,32 @@ def test_few_large_weights_among_many_small_ones_are_no_normal_approximation() -
     evidence = Evidence(data, {"slots": np.column_stack([1 / marginal, 1 / marginal**2])})
     assert effective_rows(evidence, "iips") > 100
     assert normal_rows(evidence, "iips") < 20
+    name, reason = choose_estimator(("iips", "siips"), {"p": evidence})
+    assert name == "iips"
+    least, effective = (f"{kind(evidence, 'iips'):.1f}" for kind in (normal_rows, effective_rows))
+    assert f"this one has {effective}, as good as {least}, since few of them have the large weights" in reason
     judge = Judge(Scale(parse_slate_value("sum", 1), False))
     (each,) = judge.all({"p": evidence}, data.slate_rewards if data.slate_rewards is not None else marginal, "iips", "")
     assert each.interval_kind == "confidence-sequence"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"level": 95}, "^level: expected a number from 0.5 to 0.9999, got 95; did you mean 0.95[?]$"),
+        ({"level": "0.95"}, "^level: expected a finite number, got '0.95'$"),
+        ({"learning": "never"}, "^learning: expected one of frozen, replay"),
+        ({"reward": 3}, "^reward: expected"),
+    ],
+)
+def test_questions_that_cannot_be_asked_name_the_option(options: dict[str, Any], said: str) -> None:
+    """Fails when a message names a class of the inside."""
+    with pytest.raises(ConfigError, match=said):
+        Question(**options)
+
+
+def test_unknown_options_of_evaluate_log_are_named() -> None:
+    """Fails when a misspelt option is told as one of an inner class."""
+    options: Any = {"lvel": 0.9}
+    with pytest.raises(TypeError, match=r"^evaluate_log: unexpected argument 'lvel'; did you mean level"):
+        evaluate_log("log.jsonl", ["uniform"], **options)

@@ -2,10 +2,12 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
-from neuclust.evaluation.results import Evaluation, Judgement, Logged, best, verdict
+from neuclust.evaluation.results import Evaluation, Judgement, Logged, best, stated, verdict
+from neuclust.report.evaluation import csv_table, text_table
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,53 @@ from neuclust.evaluation.results import Evaluation, Judgement, Logged, best, ver
 def test_verdicts(ess: float, difference: tuple[float, float], value: float, words: str) -> None:
     """Fails when a sentence claims more than the interval of the difference says."""
     assert verdict("p", ess, difference, value) == words
+
+
+@pytest.mark.parametrize(
+    ("difference", "words"),
+    [
+        ((-1.85, 0.4), "this log cannot tell p from what ran: the difference is between −100 % and +40 %"),
+        (
+            (-1.85, 20.91),
+            "this log cannot tell p from what ran: the difference is between −100 % and more than tenfold",
+        ),
+        ((-1.85, -0.2), "p is worse than what ran by 20 to 100 %"),
+        ((0.5, 20.91), "p is better than what ran by 50 % to more than tenfold"),
+        ((11.0, 20.91), "p is better than what ran by more than tenfold"),
+        ((0.5, 120.0), "p is better than what ran by 50 % to more than tenfold"),
+    ],
+)
+def test_percentages_that_cannot_be_are_not_said(difference: tuple[float, float], words: str) -> None:
+    """Fails when a policy is said to lose more than all there is, or four digits of per cents are said."""
+    assert verdict("p", 500.0, difference, 1.0, (0.0, 60.0)) == words
+
+
+@pytest.mark.parametrize(
+    ("difference", "possible", "told"),
+    [
+        ((-3.0, 9.0), (0.0, 3.0), (-2.0, 1.0)),
+        ((-3.0, 9.0), (-5.0, 30.0), (-3.0, 9.0)),  # where rewards may be below 0 more than all can be lost
+        ((0.0, 0.0), (0.0, 2.0), (0.0, 0.0)),
+        ((math.nan, math.nan), (0.0, 3.0), (math.nan, math.nan)),
+    ],
+)
+def test_differences_are_told_within_what_slates_can_be_worth(
+    difference: tuple[float, float], possible: tuple[float, float], told: tuple[float, float]
+) -> None:
+    """Fails when a table shows a difference that no policy can have."""
+    assert stated(difference, 2.0, possible) == pytest.approx(told, nan_ok=True)
+
+
+def test_the_table_tells_what_can_be_and_the_document_what_was_computed() -> None:
+    """Fails when the table shows a loss above 100 %, or the document loses the interval itself."""
+    logged = Logged(
+        "l", 4, 2, 2, 0.5, (0.1, 0.9), "asymptotic", "sum", ("r",), {"uniform": 4}, False, value_range=(0.0, 1.0)
+    )
+    found = Evaluation(logged, (replace(judgement("p", 1.0, 20.0), difference_interval=(-0.9, 3.0)),))
+    assert "(-0.5 to 0.5)" in text_table(found)
+    assert text_table(found).endswith("\n")
+    assert found.document()["policies"][0]["difference_interval"] == [-0.9, 3.0]
+    assert "-0.9,3" in csv_table(found)
 
 
 def judgement(policy: str, estimate: float, ess: float) -> Judgement:

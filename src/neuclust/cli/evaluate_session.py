@@ -22,7 +22,7 @@ from neuclust.files import write_text
 TABLE, CSV, DOCUMENT, PICTURE = "table.txt", "table.csv", "evaluation.json", "evaluation"
 
 
-def judge(options: EvaluateOptions) -> int:
+def judge(log: Path, options: EvaluateOptions) -> int:
     """Evaluate, write and show; the exit code is 0, also where the log cannot tell."""
     outputs = Outputs(options.out, options.json, options.plot, options.save)
     outputs.check()
@@ -37,9 +37,9 @@ def judge(options: EvaluateOptions) -> int:
         if options.target:
             if options.save is not None:
                 raise ConfigError("expected policies to keep the best of, got columns; drop it", field="save")
-            found = judge_columns(_columns(options, say), options.target, question, watch)
+            found = judge_columns(_columns(log, options, say), options.target, question, watch)
         else:
-            source = open_source(options.log, options.format, options.skip_bad, say, options.column or ())
+            source = open_source(log, options.format, options.skip_bad, say, options.column or ())
             candidates = candidates_of(options)
             found = evaluate(source.log, candidates, question, watch)
             if options.save is not None:
@@ -48,22 +48,22 @@ def judge(options: EvaluateOptions) -> int:
     return 0
 
 
-def _columns(options: EvaluateOptions, say: Callable[[str], None]) -> Any:
+def _columns(log: Path, options: EvaluateOptions, say: Callable[[str], None]) -> Any:
     """A long table, or the path of a Parquet log."""
     if options.format != "table":
-        return options.log
-    return open_table(options.log, options.column or (), options.target or (), options.skip_bad, say)
+        return log
+    return open_table(log, options.column or (), options.target or (), options.skip_bad, say)
 
 
 def question_of(options: EvaluateOptions) -> Question:
     """The question that the options ask."""
     choices: dict[str, tuple[str, ...]] = {"learning": ("frozen", "replay"), "unseen": ("error", "zero", "drop")}
     for name, known in choices.items():
-        if getattr(options, name) not in known:
+        if getattr(options, name) not in (*known, None):
             raise ConfigError(f"expected {' or '.join(known)}, got {getattr(options, name)!r:.50}", field=name)
     names = ("reward", "estimator", "interval", "level", "learning", "fit", "hold_back", "unseen", "seed")
     given: dict[str, Any] = {name: getattr(options, name) for name in names}
-    low, high = reward_range(options.reward_range)
+    low, high = (None, None) if options.reward_range is None else reward_range(options.reward_range)
     return Question(**given, reward_low=low, reward_high=high)
 
 

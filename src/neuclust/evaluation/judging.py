@@ -101,9 +101,9 @@ class Judge:
         return Judgement(
             policy=title, estimator=estimator, estimate=estimate, interval=own, interval_kind=found.kind, ess=ess,
             difference=estimate - earned, difference_interval=apart, rows=len(values),
-            verdict=verdict(title, ess, apart, earned), reason=f"{estimator}: {reason}. {found.why}",
-            largest_weights=facts.largest, overlap=tuple(each.ess for each in overlap(evidence.rows)),
-            warnings=_warnings(estimator, ess),
+            verdict=verdict(title, ess, apart, earned, self.scale.value.range),
+            reason=f"{estimator}: {reason}. {found.why}", largest_weights=facts.largest,
+            overlap=tuple(each.ess for each in overlap(evidence.rows)), warnings=_warnings(estimator, ess),
         )  # fmt: skip
 
     def _weighed(self, evidence: Evidence, estimator: str) -> _Weighed:

@@ -8,6 +8,8 @@ from typing import Any
 from neuclust.evaluation.intervals.choice import CANNOT_TELL, LEAST
 
 SCHEMA = 1
+MOST_PERCENT = 1000  # above, a number of per cents says nothing: "more than tenfold"
+TENFOLD = "more than tenfold"
 Ends = tuple[float, float]
 
 
@@ -28,6 +30,11 @@ class Logged:
     learning: bool  # whether the logging policy learned, so that rows are not independent
     held_back: int = 0  # decisions that took no part in the choice
     dropped: int = 0  # rows left out because a reward was not observed, or as bad lines
+    open: int = 0  # those of them that were still open at the end of the log
+    reward_range: Ends = (0.0, 1.0)  # of a slot; of the slate where its own reward counts
+    reward_from: str = "default"  # asked, log or default
+    range_from: str = "default"
+    value_range: Ends = (-math.inf, math.inf)  # what a slate can be worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +83,19 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def verdict(policy: str, ess: float, difference: Ends, value: float) -> str:
+def stated(difference: Ends, value: float, possible: Ends) -> Ends:
+    """The interval of the difference to what ran as it is told to people: no policy earns less or more than slates can
+    be worth, so that it lies between `possible[0]` − value and `possible[1]` − value."""
+    low, high = difference
+    least, most = min(possible[0] - value, 0.0), max(possible[1] - value, 0.0)
+    return min(max(low, least), most), max(min(high, most), least)
+
+
+def verdict(policy: str, ess: float, difference: Ends, value: float, possible: Ends = (-math.inf, math.inf)) -> str:
     """A sentence from the interval of the difference to what ran, in per cent of what it earned if that is above 0."""
     if ess < LEAST:
         return f"{CANNOT_TELL} what {policy} would earn: only {ess:.1f} effective rows support it"
-    low, high = difference
+    low, high = stated(difference, value, possible)
     if low == high == 0:
         return f"{policy} is what ran: it shows every slate with the same chance"
     if low > 0:
@@ -96,11 +111,17 @@ def verdict(policy: str, ess: float, difference: Ends, value: float) -> str:
 def _span(low: float, high: float, value: float) -> str:
     if value <= 0:
         return f"{low:.3g} to {high:.3g} per slate"
+    if 100 * low > MOST_PERCENT * value:
+        return TENFOLD
+    if 100 * high > MOST_PERCENT * value:
+        return f"{_percent(low / value)} % to {TENFOLD}"
     return f"{_percent(low / value)} to {_percent(high / value)} %"
 
 
 def _signed(end: float, value: float) -> str:
-    return f"{end:+.3g} per slate" if value <= 0 else f"{'+' if end >= 0 else '−'}{_percent(abs(end) / value)} %"
+    if value <= 0:
+        return f"{end:+.3g} per slate"
+    return TENFOLD if 100 * end > MOST_PERCENT * value else f"{'+' if end >= 0 else '−'}{_percent(abs(end) / value)} %"
 
 
 def _percent(share: float) -> str:

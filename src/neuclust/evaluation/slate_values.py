@@ -67,12 +67,13 @@ class SlateValue:
         """Refuse rewards outside the declared range, or other than 0 and 1 where they are counted."""
         seen = slate_rewards if self.name == "slate" else rewards
         seen = seen[~np.isnan(seen)]
+        if self.table and not np.isin(seen, (0.0, 1.0)).all():
+            got = f"got {seen.min():g} to {seen.max():g}; use sum, or slate for the logged reward"
+            raise DataError(f"{self.name}: expected rewards of 0 and 1 to count, {got}", field="reward")
         if len(seen) and not (self.low <= seen.min() and seen.max() <= self.high):
             got = f"got {seen.min():g} to {seen.max():g}"
             said = f"expected rewards from {self.low:g} to {self.high:g}, {got}; declare their range, LOW:HIGH"
             raise DataError(said, field="reward_range")
-        if self.table and not np.isin(seen, (0.0, 1.0)).all():
-            raise DataError(f"{self.name}: expected rewards of 0 and 1 to count, got others; use sum", field="reward")
 
 
 def parse_slate_value(text: str, slate_size: int, low: float = 0.0, high: float = 1.0) -> SlateValue:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
-from neuclust.errors import ConfigError, DataError, LogWarning, one_of
+from neuclust.errors import ConfigError, DataError, LogWarning, one_of, suggestion
 from neuclust.evaluation.candidates import Candidate, learn
 from neuclust.evaluation.columns import parquet_blocks, table_blocks
 from neuclust.evaluation.evaluate import Question, evaluate
@@ -16,10 +16,12 @@ from neuclust.evaluation.intervals.asymptotic import Moments, asymptotic
 from neuclust.evaluation.intervals.choice import ENOUGH
 from neuclust.evaluation.intervals.many import bonferroni_level
 from neuclust.evaluation.results import Ends, Evaluation, Judgement, Logged, verdict
+from neuclust.evaluation.rewards.meaning import meaning_of
+from neuclust.evaluation.rewards.unanswered import Unseen
 from neuclust.evaluation.scoring import Log, Watch
 from neuclust.evaluation.slate_values import parse_slate_value
 from neuclust.evaluation.streaming import KNOWN, Blocks, Sums, Weighed, weigh
-from neuclust.evaluation.survey import survey
+from neuclust.evaluation.survey import Survey, survey
 from neuclust.experiment.contestants import parse_contestants
 from neuclust.logs.table_blocks import TableLog
 
@@ -114,7 +116,8 @@ def judge_columns(log: Path | TableLog, targets: Sequence[str], question: Questi
     """Targets whose chances are columns, of a Parquet log or a long table: each under ips and snips, and under iips
     where slates are worth the sum of their slots and the log has marginals; or under the estimator asked for."""
     path = log.path if isinstance(log, TableLog) else log
-    made = partial(parse_slate_value, question.reward, low=question.reward_low, high=question.reward_high)
+    meaning = meaning_of(question, None, Survey())
+    made = partial(parse_slate_value, meaning.reward, low=meaning.range[0], high=meaning.range[1])
     names = _estimators(question, isinstance(log, Path) and made(1).additive)
     blocks: Blocks = (
         partial(table_blocks, log)
@@ -129,9 +132,11 @@ def judge_columns(log: Path | TableLog, targets: Sequence[str], question: Questi
     logged = Logged(
         path=str(path), decisions=sums.logged.count, fitted=0, evaluated=sums.logged.count,
         value=float(sums.logged.mean), interval=_ends(sums.logged, question.level, sums.span),
-        interval_kind="asymptotic", reward=question.reward, runs=(), designs={}, learning=False,
+        interval_kind="asymptotic", reward=meaning.reward, runs=(), designs={}, learning=False,
+        reward_range=meaning.range, reward_from=meaning.reward_from, range_from=meaning.range_from,
+        value_range=sums.span,
     )  # fmt: skip
-    return Evaluation(logged, tuple(judged), None, question.level, (FIXED,))
+    return Evaluation(logged, tuple(judged), None, question.level, (meaning.sentence(), FIXED))
 
 
 def _estimators(question: Question, marginals: bool) -> tuple[str, ...]:
@@ -154,7 +159,7 @@ def _judgement(target: str, estimator: str, each: Weighed, sums: Sums, levels: t
         policy=target, estimator=estimator, estimate=float(each.contributions.mean),
         interval=_ends(each.contributions, levels[0], sums.span), interval_kind="asymptotic", ess=each.ess,
         difference=float(each.differences.mean), difference_interval=apart, rows=sums.logged.count,
-        verdict=verdict(f"{target} ({estimator})", each.ess, apart, float(sums.logged.mean)),
+        verdict=verdict(f"{target} ({estimator})", each.ess, apart, float(sums.logged.mean), sums.span),
         reason=f"{estimator}: its chances are columns of the log. asymptotic: the logger stayed the same",
         largest_weights=each.largest, warnings=warnings,
     )  # fmt: skip
@@ -186,12 +191,16 @@ class EvaluateOptions(TypedDict, total=False):
     learning: Literal["frozen", "replay"]
     fit: float
     hold_back: float
-    unseen: Literal["error", "zero", "drop"]
+    unseen: Unseen
 
 
 def evaluate_log(path: str | Path, policies: Sequence[str], **options: Unpack[EvaluateOptions]) -> Evaluation:
     """What policies (`NAME` or `NAME:PRESET`) would have earned, from the log at a path; see `Question`."""
     given: dict[str, Any] = dict(options)
+    for name in sorted(given.keys() - EvaluateOptions.__annotations__.keys()):
+        raise TypeError(
+            f"evaluate_log: unexpected argument {name!r}; {suggestion(name, EvaluateOptions.__annotations__)}"
+        )
     settings, draws = given.pop("settings", ()), given.pop("draws", 5)
     source = open_source(Path(path), given.pop("format", None), given.pop("skip_bad", 0), warn_of_line)
     seed = given.get("seed", 0)

@@ -5,7 +5,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from neuclust.evaluation.results import Ends, Evaluation, Judgement
+from neuclust.evaluation.results import Ends, Evaluation, Judgement, Logged, stated
 from neuclust.report import drawing
 from neuclust.report.tables import csv_text
 
@@ -17,11 +17,12 @@ def table_rows(evaluation: Evaluation) -> list[tuple[str, ...]]:
     logged = evaluation.logged
     what_ran = ("what ran", f"{logged.value:.4g}", ends(logged.interval), "", f"{logged.evaluated:,}", "", "")
     ranked = sorted(evaluation.policies, key=lambda each: -each.estimate)
-    return [(*what_ran[:-1], logged.interval_kind), *(_row(each) for each in ranked)]
+    return [(*what_ran[:-1], logged.interval_kind), *(_row(each, logged) for each in ranked)]
 
 
-def _row(each: Judgement) -> tuple[str, ...]:
-    against = f"{each.difference:+.3g}  ({ends(each.difference_interval)})"
+def _row(each: Judgement, logged: Logged) -> tuple[str, ...]:
+    apart = stated(each.difference_interval, logged.value, logged.value_range)
+    against = f"{each.difference:+.3g}  ({ends(apart)})"
     return (
         each.policy, f"{each.estimate:.4g}", ends(each.interval), against, f"{each.ess:,.0f}", each.estimator,
         each.interval_kind,

@@ -12,7 +12,9 @@ from neuclust.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class EvaluateOptions:
-    log: Path = argument(..., "A log: of a Recommender (log=), of `neuclust run --log`, or one of --format.", "LOG")
+    log: Path | None = argument(
+        None, "A log: of a Recommender (log=), of `neuclust run --log`, or one of --format.", "LOG"
+    )
     policy: list[str] | None = option(
         None,
         "A policy to judge (see `neuclust policies`), or module:Class; may be given several times.",
@@ -31,15 +33,25 @@ class EvaluateOptions:
     fit: float = option(0.5, "The part of the log that policies are fitted on; 0 with --learning replay.", "SHARE")
     draws: int = option(5, "Independent slates that stand for a policy whose slates are random.", "N", min=1)
     seed: int = option(0, "Of the policies and their draws.", "N", min=0)
-    reward: str = option(
-        "sum",
-        "What a slate is worth: sum, any, threshold:C, table:V0,V1,...,VK of its slots' rewards, or slate (as logged).",
+    reward: str | None = option(
+        None,
+        "What a slate is worth: sum, any, threshold:C, table:V0,V1,...,VK of its slots' rewards, or slate (as logged). "
+        "Default: as the log says, else sum.",
         "TEXT",
         heading="How",
     )
-    reward_range: str = option("0:1", "Smallest and largest reward of a slot (of the slate with `slate`).", "LOW:HIGH")
-    unseen: str = option("error", "Rewards that were not observed: error, zero, or drop the row.", "HOW")
-    estimator: str = option("auto", "auto, or one of: see `neuclust evaluate LOG --estimators`.", "NAME")
+    reward_range: str | None = option(
+        None,
+        "Smallest and largest reward of a slot (of the slate with `slate`). Default: as the log says, else 0:1.",
+        "LOW:HIGH",
+    )
+    unseen: str | None = option(
+        None,
+        "Rewards that were not observed: error, zero, or drop the row. Default: decisions still open at the end are "
+        "left out, others count what the log says, else error.",
+        "HOW",
+    )
+    estimator: str = option("auto", "auto, or one of: see `neuclust evaluate --estimators`.", "NAME")
     interval: str | None = option(
         None, "asymptotic, bootstrap, empirical-bernstein, martingale or confidence-sequence.", "KIND"
     )
@@ -74,7 +86,9 @@ def evaluate(options: EvaluateOptions) -> None:
     if options.estimators:
         list_estimators()
         return
+    if options.log is None:
+        raise ConfigError("expected a log, got none; write neuclust evaluate LOG --policy NAME", field="log")
     if bool(options.policy) == bool(options.target):
         got = "both" if options.policy else "neither"
         raise ConfigError(f"expected policies to judge (--policy) or columns (--target), got {got}", field="policy")
-    raise typer.Exit(judge(options))
+    raise typer.Exit(judge(options.log, options))

@@ -31,7 +31,7 @@ class RecommenderLog:
     """The log of a recommender, checked: its runs, and its decisions in the order of the file.
 
     All decisions are encoded by one schema, drafted from the whole log as `refit` does. Slates of `fit_log`, whose
-    offers are not known, and empty slates are counted and are no decisions here.
+    offers are not known, empty slates, and forgotten ones of which nothing was learned are no decisions here.
     """
 
     path: Path
@@ -46,6 +46,7 @@ class RecommenderLog:
     history: History = field(repr=False)
     bad: frozenset[int] = field(repr=False)  # lines
     lines: int = field(repr=False)  # that were there when it was checked
+    forgotten: frozenset[str] = field(repr=False, default=frozenset())  # decisions that were dropped while open
 
     @property
     def slate_size(self) -> int:
@@ -70,11 +71,17 @@ class RecommenderLog:
                 continue
             event = event_of(line, self.path, at)
             with naming_line(self.path, at, event["event"], DataError):
-                found = self._decision(event, replay, runs) if _is_decision(event) else None
+                found = self._decision(event, replay, runs) if self._counts(event) else None
                 replay.take(event)
                 runs.take(event)
             if found is not None:
                 yield found
+
+    def _counts(self, event: Mapping[str, Any]) -> bool:
+        if not _is_decision(event):
+            return False
+        id = str(event["id"])
+        return id not in self.forgotten or self.history.decisions[id].rewards is not None
 
     def _decision(self, event: Mapping[str, Any], replay: Replay, runs: Runs) -> LoggedDecision:
         choice = LoggedChoice.of(event, replay.catalogue)
@@ -119,6 +126,7 @@ class _Check:
         self.path, self.skip_bad, self.on_bad = path, skip_bad, on_bad
         self.history, self.replay, self.runs = HistoryReading(), Replay(), Runs()
         self.bad: set[int] = set()
+        self.forgotten: set[str] = set()
         self.lines = self.warmed = self.empty = 0
 
     def line(self, at: int, line: bytes) -> None:
@@ -147,6 +155,8 @@ class _Check:
     def _event(self, event: dict[str, Any]) -> None:
         if event["event"] == "decision":
             self._decision(event)
+        elif event["event"] == "forgotten":
+            self.forgotten.update(map(str, event["ids"]))
         self.history.take(event)
         self.replay.take(event)
         self.runs.take(event)
@@ -172,7 +182,7 @@ class _Check:
         return RecommenderLog(
             path=self.path, runs=self.runs.told(schema.design.width), skipped=len(self.bad), warmed=self.warmed,
             empty=self.empty, settings=settings, start=start, stock=stock, schema=schema, history=history,
-            bad=frozenset(self.bad), lines=self.lines,
+            bad=frozenset(self.bad), lines=self.lines, forgotten=frozenset(self.forgotten),
         )  # fmt: skip
 
 
