@@ -320,9 +320,9 @@ def test_an_empty_csv_file_is_an_empty_table(tmp_path: Path) -> None:
 
 
 def test_ids_are_texts_or_whole_numbers() -> None:
-    table = read_table({"id": ["a", 17, 18.0, np.int64(3), "17"]}, "items")
+    table = read_table({"id": ["a", 17, 18.0, np.int64(3), "017"]}, "items")
     ids = ids_of(table, "id", "items")
-    assert ids == ["a", 17, 18, 3, "17"]
+    assert ids == ["a", 17, 18, 3, "017"]
     assert [type(each) for each in ids] == [str, int, int, int, str]
 
 

@@ -9,7 +9,7 @@ from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.changing import change_settings, forget_decisions, remove_users
 from neuclust.recommender.choices import Choice
-from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
+from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, of_known_user, offer
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.explaining.explain import explain as explain_choice
 from neuclust.recommender.feedback.decisions import Answer, Decision, Decisions, Lesson, count
@@ -86,6 +86,7 @@ class Recommender:
         self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
+        requests = [of_known_user(request, self.stock.users) for request in requests]
         known = [self.answers.find(request) for request in requests]
         new, again = distinct(requests, known)
         offers = [offer(request, self.stock.catalogue) for request in new]  # refuses before anything changes

@@ -14,6 +14,7 @@ from neuclust.errors import DataError, StateError, brief
 from neuclust.recommender.feedback.messages import FeedbackConfig, Message, Slots, checked_id, not_shown
 from neuclust.recommender.feedback.rewards import Values
 from neuclust.recommender.feedback.rings import Closed, Id, Key, item_hash, whole_of
+from neuclust.recommender.tables.ids import find
 
 MOST_MESSAGES = 1_000  # for one decision
 LONGEST_DECISION_ID = 200  # characters
@@ -101,7 +102,7 @@ class Open:
     @property
     def slots(self) -> Slots:
         places = {item: slot for slot, item in enumerate(self.decision.items)}
-        return Slots(len(places), places.get, self.decision.items)
+        return Slots(len(places), lambda item: find(places, item), self.decision.items)
 
     def hearing(self, message: Message, config: FeedbackConfig) -> Said:
         """All that is said with this message; refused where it contradicts an earlier one."""

@@ -12,6 +12,7 @@ from neuclust.errors import ConfigError, DataError, suggestion
 from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.feedback.rewards import Values
 from neuclust.recommender.tables.columns import day_of
+from neuclust.recommender.tables.ids import distinct
 from neuclust.recommender.tables.tables import Table, closest, read_table
 from neuclust.recommender.tables.values import Id, Value, plain_id, shown
 
@@ -110,8 +111,8 @@ def _slate(id: Id, rows: Sequence[int], columns: _Columns, rewards: Values, slat
         raise _refusal(id, rows[slate_size], f"{wanted}, got {len(rows)}; {advice}")
     ordered = _ordered(id, rows, columns.slot)
     items = tuple(_id(columns.item[row], "item", row) for row in ordered)
-    if len(set(items)) < len(items):
-        at = next(at for at, item in enumerate(items) if item in items[:at])
+    if len(distinct(items)) < len(items):
+        at = next(at for at in range(1, len(items)) if not distinct([items[at]]).isdisjoint(distinct(items[:at])))
         raise _refusal(id, ordered[at], f"expected every item once, got {items[at]!r:.100} again; keep one row of it")
     return LoggedSlate(
         id=id, rows=tuple(ordered), items=items, values=rewards[ordered],

@@ -11,6 +11,7 @@ import numpy as np
 from neuclust.errors import DataError, close_names
 from neuclust.extras import extra
 from neuclust.recommender.tables.csv_tables import read_csv
+from neuclust.recommender.tables.ids import distinct, other_form
 from neuclust.recommender.tables.values import Id, Value, check_name, plain_column, plain_id, shown
 
 MOST_CELLS = 100_000_000  # of one table; an iterator without an end stops here
@@ -188,14 +189,21 @@ def ids_of(table: Table, column: str, name: str) -> list[Id]:
             f"{name}: {wanted}, and there is none; {closest(column if isinstance(column, str) else '', table.columns)}"
         )
     ids = [_id(value, name, column, row) for row, value in enumerate(table.columns[column])]
-    if len(set(ids)) < len(ids):
-        seen: set[Id] = set()
-        for row, each in enumerate(ids):
-            if each in seen:
-                got = f"got {each!r:.100} again in row {row}"
-                raise DataError(f"{name}: column {column!r:.100}: expected every id once, {got}; keep one row of it")
-            seen.add(each)
+    if len(distinct(ids)) < len(ids):
+        raise _twice(ids, name, column)
     return ids
+
+
+def _twice(ids: list[Id], name: str, column: str) -> DataError:
+    seen: set[Id] = set()
+    for row, each in enumerate(ids):
+        other = other_form(each)
+        if each in seen or (other is not None and other in seen):
+            same = "" if each in seen else f", which is the same id as {other!r:.100}"
+            got = f"got {each!r:.100} again in row {row}{same}"
+            return DataError(f"{name}: column {column!r:.100}: expected every id once, {got}; keep one row of it")
+        seen.add(each)
+    raise ValueError("expected an id that comes twice, got none")
 
 
 def _id(value: Value, name: str, column: str, row: int) -> Id:
