@@ -18,7 +18,13 @@ def shop_of(**options: Any) -> Recommender:
     """Items with numbers, among them one with a text, and users with numbers."""
     items = [{"sku": sku, "price": float(at)} for at, sku in enumerate(["A1", "17", 18, "007"])]
     users = [{"user": 1, "age": 20}, {"user": 2, "age": 70}]
-    given: dict[str, Any] = {"users": users, "user_id": "user", "slate_size": 4, "policy": "linucb", "clock": lambda: 0.0} | options
+    given: dict[str, Any] = {
+        "users": users,
+        "user_id": "user",
+        "slate_size": 4,
+        "policy": "linucb",
+        "clock": lambda: 0.0,
+    } | options
     return Recommender(items, "sku", **given)
 
 

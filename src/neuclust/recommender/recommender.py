@@ -14,7 +14,7 @@ from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.explaining.explain import explain as explain_choice
 from neuclust.recommender.feedback.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.feedback.messages import Details, Unanswered
-from neuclust.recommender.freezing import freeze
+from neuclust.recommender.freezing import freeze, warn_of_mistakes
 from neuclust.recommender.items.rows import Changes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
@@ -108,6 +108,8 @@ class Recommender:
             ]
         chooser, side = Chooser(schema, stock.catalogue, stock.users, learner), schema.user
         users = [chooser.user_row(request) for request in requests]  # refuses values of a wrong type
+        if self.schema is None:
+            warn_of_mistakes(schema)
         self.schema, self.learner, self.stock = schema, learner, stock  # nothing is refused from here on
         if not side.settled:
             for request in requests:

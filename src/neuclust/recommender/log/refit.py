@@ -15,6 +15,7 @@ from neuclust.recommender.choices import Shown
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.encoders.side import columns_read
 from neuclust.recommender.feedback.decisions import Decision, Lesson, reencode
+from neuclust.recommender.freezing import warn_of_mistakes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.history import History, Past, Row, read_history
@@ -51,6 +52,7 @@ def refit_recommender(self: "Recommender", features: Features | None = None) -> 
     check_names(settings.features, self.stock.item_table(), self.stock.user_table())
     if self.schema is not None or history.learned:
         made = Refitted.of(self, settings, history)
+        warn_of_mistakes(made.schema)
         reencode(self.decisions, made.payloads, made.schema.version)
         self.schema, self.learner, self.stock = made.schema, made.learner, made.stock
         self.log.refitted(made.schema.version, settings)

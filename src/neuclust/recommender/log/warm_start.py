@@ -13,6 +13,7 @@ from neuclust.core import Slate
 from neuclust.errors import DataError
 from neuclust.recommender.choices import Shown
 from neuclust.recommender.feedback.decisions import Decision, Lesson, count
+from neuclust.recommender.freezing import warn_of_mistakes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.logged_slates import NAME, LogColumns, LoggedSlate, read_slates
@@ -102,6 +103,8 @@ def _learn(shop: "Recommender", parts: Sequence[_Part]) -> None:
     lessons = list(_lessons(shop, parts, users, schema, stock))
     for lesson in lessons:
         learner.learn(lesson, schema)
+    if shop.schema is None:
+        warn_of_mistakes(schema)
     shop.schema, shop.stock, shop.learner = schema, stock, learner
     shop.ids.last += len(parts)
     count(shop.decisions, learned=len(lessons))

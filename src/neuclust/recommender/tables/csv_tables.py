@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from neuclust.errors import DataError
+from neuclust.recommender.tables.texts import is_missing, is_number
 
 _WHOLE = re.compile(r"\s*-?(0|[1-9][0-9]{0,49})\s*")
-_REAL = re.compile(
-    r"\s*[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?\s*|\s*(nan|[-+]?inf(inity)?)\s*", re.I
-)
 _FLAGS = {"true": True, "false": False}
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(
@@ -83,15 +81,23 @@ def _rows(lines: Iterator[list[str]], headings: list[str], path: Path, name: str
 
 
 def typed(cells: list[str]) -> list[Any]:
-    """One column: empty cells are None, the others numbers, booleans or dates where all of them can be read so."""
-    present = [cell for cell in cells if cell and not cell.isspace()]
+    """One column: empty cells are None, the others numbers, booleans or dates where all of them can be read so.
+
+    Beside such values NA, NULL, - and the like (`texts.MISSING`) are None too; in a column of texts they are texts.
+    """
+    texts = [cell if cell and not cell.isspace() else None for cell in cells]
+    present = [cell for cell in texts if cell is not None]
     convert = _converter(present)
     if convert is None:
-        return [cell if cell and not cell.isspace() else None for cell in cells]
+        present = [cell for cell in present if not is_missing(cell)]
+        convert = _converter(present)
+    if convert is None:
+        return list(texts)
     try:
-        return [convert(cell) if cell and not cell.isspace() else None for cell in cells]
+        found = dict(zip(present, map(convert, present), strict=True))
     except ValueError:  # 2024-02-31 has the form of a date
-        return [cell if cell and not cell.isspace() else None for cell in cells]
+        return list(texts)
+    return [None if cell is None else found.get(cell) for cell in texts]
 
 
 def _converter(cells: list[str]) -> Callable[[str], Any] | None:
@@ -100,7 +106,7 @@ def _converter(cells: list[str]) -> Callable[[str], Any] | None:
     first = cells[0]
     tests: list[tuple[Callable[[str], object], Callable[[str], Any]]] = [
         (_WHOLE.fullmatch, int),
-        (_REAL.fullmatch, float),
+        (is_number, float),
         (lambda cell: cell.strip().lower() in _FLAGS, lambda cell: _FLAGS[cell.strip().lower()]),
         (_DAY.fullmatch, date.fromisoformat),
         (lambda cell: _DAY.fullmatch(cell) or _MOMENT.fullmatch(cell), datetime.fromisoformat),
