@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from neuclust.configuration import from_mapping
 from neuclust.errors import ConfigError, brief, suggestion
 from neuclust.recommender.feedback.decisions import FeedbackConfig
 from neuclust.recommender.feedback.rewards import SlateValue, slate_value
@@ -70,8 +71,18 @@ def read_settings(item_id: object, user_id: object, slate_size: object, options:
     kept = {"remember": remember} | {name: options[name] for name in _FEEDBACK if name in options}
     return Settings(
         item_id=item_id, user_id=user_id, slate_size=slate_size, policy=_policy(options), features=_features(options),
-        feedback=FeedbackConfig(**kept, low=low, high=high), reward=slate_value(options.get("reward", "sum")),
+        feedback=feedback_of({**kept, "low": low, "high": high}), reward=slate_value(options.get("reward", "sum")),
     )  # fmt: skip
+
+
+def feedback_of(values: Mapping[str, Any]) -> FeedbackConfig:
+    """The settings of feedback, refused by the names of the options."""
+    try:
+        return from_mapping(FeedbackConfig, values)
+    except ConfigError as error:
+        named, advice = str(error).removeprefix("FeedbackConfig."), "; give seconds, such as 3600"
+        times = named.startswith(("window:", "learn_after:"))
+        raise ConfigError(named.partition(": ")[2] + times * advice, field=named.partition(": ")[0]) from None
 
 
 _FEEDBACK = ("window", "learn_after", "combine", "unanswered", "remember")

@@ -21,6 +21,7 @@ from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.events import EventLog
 from neuclust.recommender.log.refit import refit_recommender
 from neuclust.recommender.log.warm_start import fit_recommender_log
+from neuclust.recommender.names import in_one_line
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
 from neuclust.recommender.reader import accept_choice, make_reader
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
@@ -64,6 +65,7 @@ class Recommender:
     accept = accept_choice
     transformers = property(fitted_transformers)
     refit = refit_recommender
+    __repr__ = in_one_line
     fit_log = fit_recommender_log
 
     # --- requests -------------------------------------------------------------------------------------------------
@@ -132,8 +134,8 @@ class Recommender:
 
     # --- what came back -------------------------------------------------------------------------------------------
 
-    def feedback(self, id: str, items: Mapping[Id, float], **details: Unpack[Details]) -> Answer:
-        """What came back for a choice: values by item; items not named count 0, and the decision is closed.
+    def feedback(self, id: str | Choice, items: Mapping[Id, float], **details: Unpack[Details]) -> Answer:
+        """What came back for a choice, or its id: values by item; items not named count 0, and the decision is closed.
 
         `partial=True` leaves it open until the window ends. `shown`: leading slots or items that were really seen.
         `slate`: the slate's own value. `feedback_id`: the same one is taken once. The answer's `status` is learned,
@@ -142,6 +144,7 @@ class Recommender:
         self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
+        id = id.id if isinstance(id, Choice) else id
         answer = self.decisions.feedback(id, items, now=now, **details)
         self.log.heard(id, items, details, answer.status, now)
         self._learn(answer.lessons)

@@ -212,8 +212,10 @@ def _slots(given: Any, slate_size: int) -> int:
     if given is None:
         return slate_size
     if isinstance(given, bool) or not isinstance(given, Integral) or not 1 <= int(given) <= slate_size:
+        larger = isinstance(given, Integral) and not isinstance(given, bool) and int(given) > slate_size
+        advice = "make the recommender with a larger slate_size" if larger else "leave it out for the slate size"
         wanted = f"a whole number from 1 to {slate_size}, the slate size"
-        raise DataError(f"k: expected {wanted}, got {brief(given)}; make the recommender with a larger slate_size")
+        raise DataError(f"k: expected {wanted}, got {brief(given)}; {advice}")
     return int(given)
 
 

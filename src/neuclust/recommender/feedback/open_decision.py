@@ -125,7 +125,7 @@ class Open:
         found = config.inside(config.combined(earlier, value))
         if found is None:
             expected = f"expected values that sum to a number from {config.low:g} to {config.high:g}"
-            got = f"got {value:g} after {earlier:g}; declare a wider range with low and high"
+            got = f"got {value:g} after {earlier:g}; declare a wider range (reward_range)"
             raise DataError(f"feedback for item {brief(self.decision.items[slot])}: {expected}, {got}")
         return found
 

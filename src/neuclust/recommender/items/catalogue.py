@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.errors import DataError, StateError, suggestion
+from neuclust.errors import DataError, StateError
 from neuclust.recommender.items.functions import ItemFunctions
 from neuclust.recommender.items.rows import UNKNOWN, Changes, Codes, Encode, Matrix, Rows
 from neuclust.recommender.items.rows_state import Arrays, rows_from_state, rows_state, saved_array
+from neuclust.recommender.tables.tables import closest
 from neuclust.recommender.tables.values import Id, shown, text_of
 
 PLAIN_IDS = frozenset({str, int})
@@ -106,7 +107,8 @@ class Catalogue:
         """Group numbers by code (N,): items of equal text in this column share one, missing values have their own."""
         if column not in self._groups:
             if column not in self.rows.columns:
-                raise DataError(f"column {column!r:.100}: {_unknown(column, self.rows.columns)}")
+                near = closest(column, self.rows.columns)
+                raise DataError(f"at_most: expected a column of the items, got {column!r:.100}; {near}")
             self._groups[column] = _numbered(column, self.rows.columns[column])
         return self._groups[column]
 
@@ -227,18 +229,14 @@ def _plain_id(value: object, what: str) -> Id:
     raise DataError(f"{what}: expected ids as text or whole numbers, got {shown(value)}; use the ids of the table")
 
 
-def _unknown(column: str, known: Iterable[str]) -> str:
-    names = list(known)
-    return f"expected a column of the items, got another; {suggestion(column, names)}" if names else "items have none"
-
-
 def _numbered(column: str, values: Sequence[Any]) -> Codes:
     numbers: dict[str | None, int] = {}
     found = []
     for value in values:
         if isinstance(value, tuple):
-            got = f"a list or vector such as {value!r:.60}"
-            raise DataError(f"column {column!r:.100}: expected one value per item to group by, got {got}; name another")
+            got = f"got a list or vector such as {value!r:.60}"
+            wanted = f"expected a column with one value per item, {got} in {column!r:.100}"
+            raise DataError(f"at_most: {wanted}; name another")
         found.append(numbers.setdefault(None if value is None else text_of(value), len(numbers)))
     groups = np.array(found, dtype=np.int64)
     groups.flags.writeable = False

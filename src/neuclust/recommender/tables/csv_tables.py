@@ -9,7 +9,7 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -23,23 +23,25 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?"
 )
-_OTHER_SEPARATORS = (";", "\t", "|")
+SEPARATORS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 
 
-def read_csv(path: Path, name: str, most_cells: int) -> tuple[dict[str, list[Any]], int]:
-    """Columns of a CSV file (UTF-8, commas, a line of headings; .gz compressed) and the number of its rows."""
+def read_csv(
+    path: Path, name: str, most_cells: int, separator: str = ","
+) -> tuple[dict[str, list[Any]], tuple[int, ...]]:
+    """Columns of a CSV file (UTF-8, a line of headings; .gz compressed) and the line on which each row begins."""
     try:
         with _opened(path) as file:
-            lines = csv.reader(file, skipinitialspace=True, strict=True)
+            lines = csv.reader(file, delimiter=separator, skipinitialspace=separator == ",", strict=True)
             headings = next(lines, [])
-            _check_headings(headings, path, name)
-            cells = _rows(lines, headings, path, name, most_cells)
+            _check_headings(headings, path, name, separator)
+            rows = _rows(lines, headings, path, name, most_cells)
     except UnicodeDecodeError:
         raise DataError(f"{name}: expected a CSV file in UTF-8, got other bytes in {path}; save it as UTF-8") from None
     except (csv.Error, EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{name}: expected a CSV file, got one that cannot be read at {path} ({error})") from None
-    columns = [list(column) for column in zip(*cells, strict=True)] if cells else [[] for _ in headings]
-    return {heading: typed(column) for heading, column in zip(headings, columns, strict=True)}, len(cells)
+    columns = [list(column) for column in zip(*rows.values(), strict=True)] if rows else [[] for _ in headings]
+    return {heading: typed(column) for heading, column in zip(headings, columns, strict=True)}, tuple(rows)
 
 
 def _opened(path: Path) -> TextIO:
@@ -48,14 +50,10 @@ def _opened(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _check_headings(headings: list[str], path: Path, name: str) -> None:
-    if len(headings) == 1:
-        for separator in _OTHER_SEPARATORS:
-            if separator in headings[0]:
-                got = f"got the one heading {headings[0]!r:.100} in {path}"
-                raise DataError(
-                    f"{name}: expected a CSV file with commas between its cells, {got}; save it with commas"
-                )
+def _check_headings(headings: list[str], path: Path, name: str, separator: str) -> None:
+    if len(headings) == 1 and any(other in headings[0] for other in SEPARATORS):
+        wanted, got = SEPARATORS[separator], f"got the one heading {headings[0]!r:.100} in {path}"
+        raise DataError(f"{name}: expected a CSV file with {wanted} between its cells, {got}; save it with {wanted}")
     seen: set[str] = set()
     for heading in headings:
         if heading in seen:
@@ -64,19 +62,21 @@ def _check_headings(headings: list[str], path: Path, name: str) -> None:
         seen.add(heading)
 
 
-def _rows(lines: Iterator[list[str]], headings: list[str], path: Path, name: str, most_cells: int) -> list[list[str]]:
-    """All rows; empty lines are left out, a line of another length is refused."""
-    rows: list[list[str]] = []
+def _rows(lines: Any, headings: list[str], path: Path, name: str, most_cells: int) -> dict[int, list[str]]:
+    """All rows by the line on which they begin; empty lines are left out, a line of another length is refused."""
+    rows: dict[int, list[str]] = {}
     most = most_cells // max(len(headings), 1)
-    for number, line in enumerate(lines, start=2):
+    ended = lines.line_num
+    for line in lines:
+        number, ended = ended + 1, lines.line_num
         if not line:
             continue
         if len(line) != len(headings):
-            got = f"got {len(line)} in row {number} of {path}"
+            got = f"got {len(line)} in line {number} of {path}"
             raise DataError(f"{name}: expected {len(headings)} cells per row, as there are headings, {got}")
         if len(rows) >= most:
             raise DataError(f"{name}: expected at most {most_cells:,} cells, got more in {path}; split the table")
-        rows.append(line)
+        rows[number] = line
     return rows
 
 
