@@ -151,3 +151,11 @@ def test_a_file_is_refused_by_the_line(tmp_path: Path, name: str, text: str, sai
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=re.escape(said)):
         shop_of(path, features=Features(columns={"price": "number"}))
+
+
+def test_a_log_of_another_system_is_refused_by_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("decision,item,reward\nd,a1,1\n\nd,a2,7\n", encoding="utf-8")
+    assert "decision 'd', line 4: expected a reward from 0 to 1, got 7" in said_by(lambda: shop_of().fit_log(path))
+    path.write_text("decision,item,reward\nd,a1,1\n\n,a2,1\n", encoding="utf-8")
+    assert "fit_log: decision, line 4: expected text or" in said_by(lambda: shop_of().fit_log(path))

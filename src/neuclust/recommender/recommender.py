@@ -37,9 +37,9 @@ Made = tuple[str, int, int, Chosen]
 class Recommender:
     """Learns which items to show whom, K at a time, from what came back.
 
-    `items` and `users` are pandas, Polars or Arrow tables, lists of dictionaries, or paths to CSV or Parquet files;
-    `item_id` and `user_id` name the columns with their ids. Further options: `RecommenderOptions`. One thread or
-    process writes; `reader()` gives an immutable copy to serve from many.
+    `items` and `users` are pandas, Polars or Arrow tables, lists of dictionaries, or paths to CSV, JSON lines or
+    Parquet files; `item_id` and `user_id` name the columns with their ids. Further options: `RecommenderOptions`. One
+    thread or process writes; `reader()` gives an immutable copy to serve from many.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """The contract of an encoder: one column's values as columns of numbers, float64."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.tables.columns import Kind, kind_to_json
-from neuclust.recommender.tables.values import Value
+from neuclust.recommender.tables.values import RowError, Value
 
 Matrix = NDArray[np.float64]
 Found = TypeVar("Found")
@@ -87,19 +87,7 @@ def described(encoder: Encoder) -> dict[str, Any]:
 def refusal(name: str, expected: str, value: object, row: int | None = None, advice: str = "") -> DataError:
     """The error for a value of another type than its column's."""
     said = f"expected {expected}, got {value!r:.100}{advice and '; ' + advice}"
-    return Misfit(f"column {name!r:.100}", said, row)
-
-
-class Misfit(DataError):
-    """A value of another type than its column's, and its row (None: it came alone)."""
-
-    def __init__(self, column: str, said: str, row: int | None) -> None:
-        super().__init__(f"{column}{'' if row is None else f', row {row}'}: {said}")
-        self.column, self.said, self.row = column, said, row
-
-    def told(self, place: Callable[[int], str]) -> str:
-        """The sentence with the place of the row in its table."""
-        return str(self) if self.row is None else f"{self.column}, {place(self.row)}: {self.said}"
+    return RowError(f"column {name!r:.100}", said, row)
 
 
 def encode_rows(encoder: Encoder, values: Sequence[Value]) -> Matrix:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from neuclust.errors import DataError, StateError
-from neuclust.recommender.encoders.encoder import Encoder, Matrix, Misfit, saved_entry
+from neuclust.recommender.encoders.encoder import Encoder, Matrix, saved_entry
 from neuclust.recommender.encoders.feature_table import FeatureRow
 from neuclust.recommender.encoders.fitting import RESERVE, encoder_from_json, fit_encoder
 from neuclust.recommender.encoders.frames import FrameEncoder
 from neuclust.recommender.tables.columns import LEVELS, WHOLE, Ignore, Kind, Transformer, infer, word_of
 from neuclust.recommender.tables.tables import Table
-from neuclust.recommender.tables.values import NotPlain, Value, plain
+from neuclust.recommender.tables.values import NotPlain, RowError, Value, plain
 
 NO_TABLE = Table({}, 0)
 
@@ -261,5 +261,5 @@ class _Of:
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, DataError):
-            said = error.told(self.table.place) if isinstance(error, Misfit) else str(error)
+            said = error.told(self.table.place) if isinstance(error, RowError) else str(error)
             raise DataError(f"{self.name}: {said}") from None

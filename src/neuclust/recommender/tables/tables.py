@@ -22,7 +22,8 @@ MOST_CELLS = 100_000_000  # of one table; an iterator without an end stops here
 MOST_COLUMNS = 10_000
 MOST_LISTED = 12  # columns in one sentence
 
-KNOWN = "a pandas, Polars or Arrow table, a list of dictionaries, a dictionary of columns, or a path to CSV or Parquet"
+FILES = "CSV, JSON lines or Parquet"
+KNOWN = f"a pandas, Polars or Arrow table, a list of dictionaries, a dictionary of columns, or a path to {FILES}"
 CSV, TSV, LINES = (".csv", ".csv.gz"), (".tsv", ".tsv.gz"), (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 PARQUET = (".parquet", ".pq")
 _SINGLE = (str, int, float, bool, date, np.generic, type(None))  # of one row

@@ -39,6 +39,18 @@ class NotPlain(ValueError):
     """A value that no cell may hold; the text says what was expected, what came and what to do."""
 
 
+class RowError(DataError):
+    """A value that does not fit and its row (None: it came alone), which a reader of files tells by its line."""
+
+    def __init__(self, head: str, said: str, row: int | None) -> None:
+        super().__init__(f"{head}{'' if row is None else f', row {row}'}: {said}")
+        self.head, self.said, self.row = head, said, row
+
+    def told(self, place: Callable[[int], str]) -> str:
+        """The sentence with the place of the row in its table."""
+        return str(self) if self.row is None else f"{self.head}, {place(self.row)}: {self.said}"
+
+
 def plain(value: Any) -> Value:
     """A value as a plain one; raises `NotPlain`."""
     kind = type(value)
