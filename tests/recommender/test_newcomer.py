@@ -77,6 +77,11 @@ def test_options_are_refused_by_their_own_names(options: dict[str, Any], said: s
         assert said_by(lambda: shop_of().change(**options), ConfigError) == said
 
 
+def test_settings_of_a_policy_are_refused_by_their_own_names() -> None:
+    said = said_by(lambda: shop_of(policy="linucb", settings={"alpha": -1}), ConfigError)
+    assert said == "settings: alpha: expected a number of at least 0, got -1.0"
+
+
 @pytest.mark.parametrize(
     ("name", "meant"),
     [("random", "uniform"), ("thompson", "lin-ts"), ("greedy", "epsilon-greedy"), ("Thompson Sampling", "lin-ts"),
@@ -90,6 +95,7 @@ def test_policies_that_are_given_the_truth_are_not_offered() -> None:
     said = said_by(lambda: shop_of(policy="xyzzy"), ConfigError)
     assert said.startswith("policy: no policy 'xyzzy'; expected one of auto, ")
     assert "oracle" not in said
+    assert "neuclust-online" not in said  # tracks profiles, which no recommender has
     assert "oracle" not in said_by(lambda: shop_of(policy="oracl"), ConfigError).partition(";")[2]
     assert set(MEANT.values()) <= policies().keys()
 

@@ -11,6 +11,7 @@ from neuclust.errors import ConfigError, brief, suggestion
 from neuclust.recommender.feedback.decisions import FeedbackConfig
 from neuclust.recommender.feedback.rewards import SlateValue, slate_value
 from neuclust.recommender.learner import PolicyChoice, settings_of
+from neuclust.recommender.names import by_option
 from neuclust.recommender.tables.features import Features
 from neuclust.slates.propensities import Exploration
 
@@ -77,12 +78,8 @@ def read_settings(item_id: object, user_id: object, slate_size: object, options:
 
 def feedback_of(values: Mapping[str, Any]) -> FeedbackConfig:
     """The settings of feedback, refused by the names of the options."""
-    try:
+    with by_option(advice=dict.fromkeys(("window", "learn_after"), "; give seconds, such as 3600")):
         return from_mapping(FeedbackConfig, values)
-    except ConfigError as error:
-        named, advice = str(error).removeprefix("FeedbackConfig."), "; give seconds, such as 3600"
-        times = named.startswith(("window:", "learn_after:"))
-        raise ConfigError(named.partition(": ")[2] + times * advice, field=named.partition(": ")[0]) from None
 
 
 _FEEDBACK = ("window", "learn_after", "combine", "unanswered", "remember")
