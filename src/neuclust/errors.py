@@ -51,7 +51,7 @@ class SaveError(StateError):
 
 
 class LearningWarning(UserWarning):
-    """Rewards that are legal and hardly teach anything; `warnings.simplefilter` turns it off, or into an error."""
+    """Rewards or columns that are legal and hardly teach anything; `warnings.simplefilter` turns it off."""
 
 
 class LogWarning(UserWarning):

@@ -355,7 +355,7 @@ def test_vectors_are_divided_by_their_usual_length() -> None:
         (Vector(), ["1|2"], "Vector(separator='|')"),
         (Vector(separator="|"), ["1|x"], "numbers between '|'"),
         (Vector(separator="|"), ["1|nan"], "finite numbers"),
-        (Number(), [1, "17"], "row 1: expected a number"),
+        (Number(), [1, "17 kg"], "row 1: expected a number"),
         (Number(), [date(2024, 1, 1)], "expected a number"),
         (Number(0, 1), [1e60], "expected a number"),
         (Boolean(), ["true"], "expected true or false"),
@@ -378,7 +378,7 @@ def test_values_that_do_not_fit_their_kind_are_refused(kind: Kind, values: list[
 
 
 FITTED: list[tuple[Kind, list[Any], Any]] = [
-    (Number(), [1.0, 2.0], "3"),
+    (Number(), [1.0, 2.0], "three"),
     (Boolean(), [True], "yes"),
     (Category(), ["a"], ("b",)),
     (Date(), DAYS, 3.5),

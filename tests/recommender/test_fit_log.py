@@ -187,7 +187,7 @@ GOOD = {"decision": "d", "user": "u0", "item": 1, "slot": 1, "reward": 1.0, "hou
         ({"reward": "much"}, r"row 1: expected a reward from 0 to 1, got 'much'"),
         ({"reward": -0.1}, r"row 1: expected a reward"),
         ({"item": 1}, r"decision 'd', row 1: expected every item once, got 1 again"),
-        ({"slot": 1}, r"decision 'd', row 1: expected every slot once, got 1 in row 0 too"),
+        ({"slot": 1}, r"decision 'd', row 1: expected every slot once, got 1 twice"),
         ({"slot": None}, r"row 1: expected a number as the slot, got a missing value"),
         ({"slot": "2"}, r"row 1: expected a number as the slot, got '2'"),
         ({"user": "u1"}, r"row 1: expected one value of the user in all rows of the decision, got 'u1' after 'u0'"),

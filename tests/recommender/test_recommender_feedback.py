@@ -243,4 +243,4 @@ def test_ids_may_be_numbers() -> None:
     clicked: Any = np.int64(2)
     assert shop.feedback(choice.id, {clicked: 1}).status == "learned"
     with pytest.raises(DataError, match="slate"):
-        shop.feedback(shop.recommend(eligible=[1]).id, {"1": 1})  # 1 and "1" are two ids
+        shop.feedback(shop.recommend(eligible=[1]).id, {"01": 1})

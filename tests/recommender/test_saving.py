@@ -328,7 +328,7 @@ def test_the_manifest_stays_small_however_much_is_stocked(tmp_path: Path) -> Non
 
 def test_ids_and_text_of_any_kind_come_back(tmp_path: Path) -> None:
     items = [{"sku": name, "kind": kind, "price": price} for name, kind, price in (
-        (1, "🛒", 1e-300), ("1", "\ud800", None), (10**20, "", 1e30), ("ünï", None, -0.0), ("x" * 1000, "\n\0", 5),
+        (1, "🛒", 1e-300), ("01", "\ud800", None), (10**20, "", 1e30), ("ünï", None, -0.0), ("x" * 1000, "\n\0", 5),
     )]  # fmt: skip
     try:
         shop = Recommender(items, "sku", policy="linucb", slate_size=5, remember=9)

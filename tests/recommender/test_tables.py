@@ -149,7 +149,7 @@ def test_values_become_plain(given: Any, plain: Any) -> None:
         ({"a": 1}, "make each of its entries a column"),
         (1j, "real part"),
         (np.complex128(1), "got a NumPy complex128"),
-        (object(), "got a object"),
+        (object(), "got an object"),
         (time(12), "hour"),
         (timedelta(1), "seconds"),
         (float("inf"), "infinity"),
@@ -180,13 +180,13 @@ def test_what_no_cell_may_hold_is_named_by_column_and_row(bad: Any, said: str) -
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        (17, "got a int"),
+        (17, "got an int"),
         (None, "got a NoneType"),
-        ([1], "dictionary for every row, got a int in row 0"),
+        ([1], "dictionary for every row, got an int in row 0"),
         ([{}, ("a", 1)], "in row 1"),
         ({"a": [1, 2], "b": [1]}, "columns of one length, got 2 in 'a' and 1 in 'b'"),
-        ({"a": 1}, "list of values for every column"),
-        ({"a": "text"}, "list of values for every column"),
+        ({"a": 1, "b": [1]}, "list of values for every column"),
+        ({"a": "text", "b": (1,)}, "list of values for every column"),
         ([{1: 2}], "as the name of a column, got 1"),
         ([{10**5000: 2}], "as the name of a column, got a whole number"),
         ([{"": 2}], "as the name of a column, got ''"),
@@ -291,7 +291,7 @@ def test_the_cells_of_a_csv_column_decide_what_it_holds(tmp_path: Path, cells: l
     [
         ("a,a\n1,2\n", "got 'a' twice"),
         ("a;b\n1;2\n", "commas"),
-        ("a,b\n1\n", "2 cells per row, as there are headings, got 1 in row 2"),
+        ("a,b\n1\n", "2 cells per row, as there are headings, got 1 in line 2"),
         ("a,\n1,2\n", "as the name of a column, got ''"),
         (b"a\n\xff\n", "UTF-8"),
         ('a\n"open\n', "cannot be read"),
@@ -320,9 +320,9 @@ def test_an_empty_csv_file_is_an_empty_table(tmp_path: Path) -> None:
 
 
 def test_ids_are_texts_or_whole_numbers() -> None:
-    table = read_table({"id": ["a", 17, 18.0, np.int64(3), "17"]}, "items")
+    table = read_table({"id": ["a", 17, 18.0, np.int64(3), "017"]}, "items")
     ids = ids_of(table, "id", "items")
-    assert ids == ["a", 17, 18, 3, "17"]
+    assert ids == ["a", 17, 18, 3, "017"]
     assert [type(each) for each in ids] == [str, int, int, int, str]
 
 
@@ -335,8 +335,8 @@ def test_ids_are_texts_or_whole_numbers() -> None:
         ([1e17], "got 1e\\+17"),
         ([date(2024, 1, 1)], "got datetime.date"),
         ([("a",)], "got \\('a',\\)"),
-        (["x" * 1001], "1 to 1000 characters, got 1001"),
-        ([""], "1 to 1000 characters, got 0"),
+        (["x" * 1001], "1 to 1000 characters, got a text of 1,001"),
+        ([""], "1 to 1000 characters, got an empty text"),
         (["a", "b", "b", "a"], "every id once, got 'b' again in row 2"),
         ([1, 1.0], "every id once, got 1 again in row 1"),
     ],

@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from neuclust.configuration import from_mapping
 from neuclust.errors import ConfigError, brief, suggestion
 from neuclust.recommender.feedback.changes import forget, reconfigure
-from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.learner import Learner
-from neuclust.recommender.options import exploration_of
+from neuclust.recommender.options import exploration_of, feedback_of
 from neuclust.recommender.tables.values import Id
 from neuclust.slates.propensities import Exploration
 
@@ -37,7 +35,7 @@ def change_settings(self: "Recommender", **options: Unpack[ChangedOptions]) -> N
             raise ConfigError(f"expected an option that may change, got {brief(name)}; {near}")
     settings = self.settings
     waiting = {name: value for name, value in dict(options).items() if name in WAITING}
-    feedback = from_mapping(FeedbackConfig, {**asdict(settings.feedback), **waiting})
+    feedback = feedback_of({**asdict(settings.feedback), **waiting})
     exploration = exploration_of(options["exploration"]) if "exploration" in options else settings.policy.exploration
     policy = replace(settings.policy, exploration=exploration)
     self.settings = self.stock.settings = replace(settings, feedback=feedback, policy=policy)

@@ -16,6 +16,7 @@ from neuclust.recommender.items.catalogue import Catalogue, Users
 from neuclust.recommender.learner import Learner, SelectsMany
 from neuclust.recommender.requests import Request
 from neuclust.recommender.schema import Schema
+from neuclust.recommender.tables.ids import distinct
 from neuclust.recommender.tables.values import Id, Value
 from neuclust.slates.rules import longest
 
@@ -56,14 +57,14 @@ class Chosen:
 
     def choice(self, id: str, request: Request, now: float, policy: str, model: int) -> Choice:
         """As the user gets it."""
-        slate = self.slate
+        slate, required = self.slate, distinct(request.required)
         return Choice(
             id=id, items=self.ids,
             propensities=None if slate.propensities is None else slate.propensities.tolist(),
             means=slate.means.tolist(), bonuses=slate.bonuses.tolist(), short=self.short, reason=self.reason,
             ignored=self.ignored,
             explored=[False] * len(self.ids) if slate.explored is None else slate.explored.tolist(),
-            required=[each in request.required for each in self.ids] if request.required else [],
+            required=[str(each) in required for each in self.ids] if required else [],
             request_id=request.request_id, user=request.user, time=now, policy=policy, version=self.shown.version,
             model=model, shown=self.shown, design=self.design,
         )  # fmt: skip
@@ -213,6 +214,14 @@ class Chooser:
         sizes = slot_sizes(ruled, len(found.codes), positions.tolist())
         design = Drawn.of(slate, lambda at: self.catalogue.id_of(int(found.codes[at])), sizes)
         return Chosen(ids, kept, shown, short, why, found.ignored, design)
+
+
+def of_known_user(request: Request, users: Users) -> Request:
+    """The request with its user's id as the table has it: 17 may be asked for as "17"."""
+    if request.user is None or request.user in users.rows.codes:
+        return request
+    named = users.named(request.user)
+    return request if named == request.user else replace(request, user=named)
 
 
 def known_of(request: Request, users: Users) -> dict[str, Value]:

@@ -1,13 +1,16 @@
 """The moment a draft becomes a schema: fixed by the tables and the columns of a first request, with a fresh policy."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from neuclust.errors import LearningWarning
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.options import Settings
 from neuclust.recommender.schema import Matrix, Schema, sampled
+from neuclust.recommender.tables.columns import STATE_NUMBER
 from neuclust.recommender.tables.tables import Table
 from neuclust.recommender.tables.values import Value
 
@@ -35,6 +38,16 @@ def freeze(settings: Settings, stock: Stock, row: Mapping[str, Value]) -> Frozen
     encoded = stock.copy()
     encoded.encode(schema)
     return Frozen(settings, schema, encoded, dict(row))
+
+
+def warn_of_mistakes(schema: Schema) -> None:
+    """Tell of columns that are read as text for the sake of a few values, once, when the features are settled."""
+    for side in (schema.items, schema.user):
+        for column, reason in side.reasons.items():
+            if reason.endswith(STATE_NUMBER):
+                table = "context" if column in side.context else side.name
+                text = f"{table}: column {column!r:.100} is not read as numbers: {reason}"
+                warnings.warn(text, LearningWarning, stacklevel=5)
 
 
 def _sampled_users(schema: Schema, users: Table, row: Mapping[str, Value]) -> Matrix:

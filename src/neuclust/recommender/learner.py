@@ -17,6 +17,7 @@ from neuclust.policies.exploring import Exploring
 from neuclust.recommender.choices import Shown
 from neuclust.recommender.feedback.decisions import Lesson
 from neuclust.recommender.items.catalogue import Catalogue
+from neuclust.recommender.names import by_option, known_policy
 from neuclust.recommender.schema import Schema
 from neuclust.registry import build_policy, policy_config, policy_spec, split_name
 from neuclust.slates.propensities import Exploration
@@ -66,11 +67,12 @@ class PolicyChoice:
         name, preset = split_name(self.name) if isinstance(self.name, str) else ("", "")
         if not name:
             raise ConfigError(f"expected the name of a policy, got {brief(self.name)}", field="policy")
-        spec = policy_spec(name)
+        spec = known_policy(name)
         if spec.knows_truth:
             got = f"got {name!r}, which is given the truth; play auto, linucb or another learner"
             raise ConfigError(f"expected a policy that learns, {got}", field="policy")
-        config = policy_config(name, preset or "default", overrides=self.settings)
+        with by_option("settings"):
+            config = policy_config(name, preset or "default", overrides=self.settings)
         if getattr(config, "tracker", None) is not None:
             got = f"got {name!r}, which tracks profiles by what is asked for; play neuclust"
             raise ConfigError(f"expected a policy that reads the features of users and items, {got}", field="policy")

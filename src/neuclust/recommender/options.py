@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from neuclust.configuration import from_mapping
 from neuclust.errors import ConfigError, brief, suggestion
 from neuclust.recommender.feedback.decisions import FeedbackConfig
 from neuclust.recommender.feedback.rewards import SlateValue, slate_value
 from neuclust.recommender.learner import PolicyChoice, settings_of
+from neuclust.recommender.names import by_option
 from neuclust.recommender.tables.features import Features
 from neuclust.slates.propensities import Exploration
 
@@ -70,8 +72,14 @@ def read_settings(item_id: object, user_id: object, slate_size: object, options:
     kept = {"remember": remember} | {name: options[name] for name in _FEEDBACK if name in options}
     return Settings(
         item_id=item_id, user_id=user_id, slate_size=slate_size, policy=_policy(options), features=_features(options),
-        feedback=FeedbackConfig(**kept, low=low, high=high), reward=slate_value(options.get("reward", "sum")),
+        feedback=feedback_of({**kept, "low": low, "high": high}), reward=slate_value(options.get("reward", "sum")),
     )  # fmt: skip
+
+
+def feedback_of(values: Mapping[str, Any]) -> FeedbackConfig:
+    """The settings of feedback, refused by the names of the options."""
+    with by_option(advice=dict.fromkeys(("window", "learn_after"), "; give seconds, such as 3600")):
+        return from_mapping(FeedbackConfig, values)
 
 
 _FEEDBACK = ("window", "learn_after", "combine", "unanswered", "remember")

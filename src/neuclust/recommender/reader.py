@@ -14,7 +14,7 @@ from neuclust.core import check_round
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.answers import Answers, draw_of
 from neuclust.recommender.choices import Choice, Shown
-from neuclust.recommender.chooser import Chooser, Place, offer
+from neuclust.recommender.chooser import Chooser, Place, of_known_user, offer
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.explaining.explain import explain as explain_choice
 from neuclust.recommender.feedback.decisions import Decision, is_known
@@ -94,6 +94,7 @@ class Reader:
 
     def _answered(self, requests: Sequence[Request]) -> list[Choice]:
         now = self.clock()
+        requests = [of_known_user(request, self.stock.users) for request in requests]
         known = [self.answers.find(request) for request in requests]
         new, again = distinct(requests, known)
         chooser = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner)

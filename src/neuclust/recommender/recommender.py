@@ -9,18 +9,19 @@ from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.changing import change_settings, forget_decisions, remove_users
 from neuclust.recommender.choices import Choice
-from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, offer
+from neuclust.recommender.chooser import Chooser, Chosen, Offer, Place, nothing_chosen, of_known_user, offer
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.explaining.explain import explain as explain_choice
 from neuclust.recommender.feedback.decisions import Answer, Decision, Decisions, Lesson, count
 from neuclust.recommender.feedback.messages import Details, Unanswered
-from neuclust.recommender.freezing import freeze
+from neuclust.recommender.freezing import freeze, warn_of_mistakes
 from neuclust.recommender.items.rows import Changes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.events import EventLog
 from neuclust.recommender.log.refit import refit_recommender
 from neuclust.recommender.log.warm_start import fit_recommender_log
+from neuclust.recommender.names import in_one_line
 from neuclust.recommender.options import RecommenderOptions, clock_of, read_settings
 from neuclust.recommender.reader import accept_choice, make_reader
 from neuclust.recommender.requests import Request, RequestDetails, distinct, read_request, read_requests
@@ -36,9 +37,9 @@ Made = tuple[str, int, int, Chosen]
 class Recommender:
     """Learns which items to show whom, K at a time, from what came back.
 
-    `items` and `users` are pandas, Polars or Arrow tables, lists of dictionaries, or paths to CSV or Parquet files;
-    `item_id` and `user_id` name the columns with their ids. Further options: `RecommenderOptions`. One thread or
-    process writes; `reader()` gives an immutable copy to serve from many.
+    `items` and `users` are pandas, Polars or Arrow tables, lists of dictionaries, or paths to CSV, JSON lines or
+    Parquet files; `item_id` and `user_id` name the columns with their ids. Further options: `RecommenderOptions`. One
+    thread or process writes; `reader()` gives an immutable copy to serve from many.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Recommender:
     accept = accept_choice
     transformers = property(fitted_transformers)
     refit = refit_recommender
+    __repr__ = in_one_line
     fit_log = fit_recommender_log
 
     # --- requests -------------------------------------------------------------------------------------------------
@@ -86,6 +88,7 @@ class Recommender:
         self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
+        requests = [of_known_user(request, self.stock.users) for request in requests]
         known = [self.answers.find(request) for request in requests]
         new, again = distinct(requests, known)
         offers = [offer(request, self.stock.catalogue) for request in new]  # refuses before anything changes
@@ -107,6 +110,8 @@ class Recommender:
             ]
         chooser, side = Chooser(schema, stock.catalogue, stock.users, learner), schema.user
         users = [chooser.user_row(request) for request in requests]  # refuses values of a wrong type
+        if self.schema is None:
+            warn_of_mistakes(schema)
         self.schema, self.learner, self.stock = schema, learner, stock  # nothing is refused from here on
         if not side.settled:
             for request in requests:
@@ -129,8 +134,8 @@ class Recommender:
 
     # --- what came back -------------------------------------------------------------------------------------------
 
-    def feedback(self, id: str, items: Mapping[Id, float], **details: Unpack[Details]) -> Answer:
-        """What came back for a choice: values by item; items not named count 0, and the decision is closed.
+    def feedback(self, id: str | Choice, items: Mapping[Id, float], **details: Unpack[Details]) -> Answer:
+        """What came back for a choice, or its id: values by item; items not named count 0, and the decision is closed.
 
         `partial=True` leaves it open until the window ends. `shown`: leading slots or items that were really seen.
         `slate`: the slate's own value. `feedback_id`: the same one is taken once. The answer's `status` is learned,
@@ -139,6 +144,7 @@ class Recommender:
         self.log.ready()
         now = self.clock()
         self._learn(self.decisions.due(now))
+        id = id.id if isinstance(id, Choice) else id
         answer = self.decisions.feedback(id, items, now=now, **details)
         self.log.heard(id, items, details, answer.status, now)
         self._learn(answer.lessons)

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Any, TypedDict
 
 from neuclust.errors import DataError, NeuclustError, brief, suggestion
+from neuclust.recommender.tables.ids import distinct as different
 from neuclust.recommender.tables.values import (
     LARGEST,
     LONGEST_ID,
@@ -211,18 +212,21 @@ def _slots(given: Any, slate_size: int) -> int:
     if given is None:
         return slate_size
     if isinstance(given, bool) or not isinstance(given, Integral) or not 1 <= int(given) <= slate_size:
+        larger = isinstance(given, Integral) and not isinstance(given, bool) and int(given) > slate_size
+        advice = "make the recommender with a larger slate_size" if larger else "leave it out for the slate size"
         wanted = f"a whole number from 1 to {slate_size}, the slate size"
-        raise DataError(f"k: expected {wanted}, got {brief(given)}; make the recommender with a larger slate_size")
+        raise DataError(f"k: expected {wanted}, got {brief(given)}; {advice}")
     return int(given)
 
 
 def _check_required(request: Request) -> None:
     """Refuse required ids that come twice, are excluded, or are more than the slots."""
-    required = set(request.required)
+    required = different(request.required)
     if len(required) < len(request.required):
         raise DataError(f"required: expected every id once, got {brief(list(request.required))}")
-    both = required & set(request.exclude)
+    both = required & different(request.exclude)
     if both:
-        raise DataError(f"required: expected ids that are not excluded, got {brief(next(iter(both)))} in both")
+        named = next(each for each in request.required if not both.isdisjoint(different([each])))
+        raise DataError(f"required: expected ids that are not excluded, got {brief(named)} in both")
     if len(required) > request.k:
         raise DataError(f"required: expected at most k = {request.k} ids, got {len(required)}; require fewer")

@@ -2,11 +2,12 @@
 
 import copy
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, LearningWarning
 from neuclust.recommender.answers import Answers, DecisionIds
 from neuclust.recommender.feedback.decisions import Decisions
 from neuclust.recommender.log.events import EventLog
@@ -28,10 +29,12 @@ def warm_up(shop: "Recommender") -> None:
     """
     if not len(shop.stock.catalogue):
         return
-    try:
-        _play(_copy(shop))
-    except ConfigError:  # crosses of request context, which comes with the first request
-        _play(_copy(shop, crosses=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)  # the first request tells of its columns itself
+        try:
+            _play(_copy(shop))
+        except ConfigError:  # crosses of request context, which comes with the first request
+            _play(_copy(shop, crosses=False))
 
 
 def _copy(shop: "Recommender", crosses: bool = True) -> "Recommender":

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.tables.columns import Kind, kind_to_json
-from neuclust.recommender.tables.values import Value
+from neuclust.recommender.tables.values import RowError, Value
 
 Matrix = NDArray[np.float64]
 Found = TypeVar("Found")
@@ -86,8 +86,8 @@ def described(encoder: Encoder) -> dict[str, Any]:
 
 def refusal(name: str, expected: str, value: object, row: int | None = None, advice: str = "") -> DataError:
     """The error for a value of another type than its column's."""
-    where = "" if row is None else f", row {row}"
-    return DataError(f"column {name!r:.100}{where}: expected {expected}, got {value!r:.100}{advice and '; ' + advice}")
+    said = f"expected {expected}, got {value!r:.100}{advice and '; ' + advice}"
+    return RowError(f"column {name!r:.100}", said, row)
 
 
 def encode_rows(encoder: Encoder, values: Sequence[Value]) -> Matrix:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass
 from html import escape
 
-WIDEST = 60  # characters of a cell in the text
+WIDEST, LONGEST = 60, 160  # characters of a cell in the text, and of the last one of a row
 HEADINGS = ("table", "column", "kind", "columns", "how", "why")
 NUMBER = 3  # the column that is a number
 
@@ -35,7 +35,7 @@ class FeatureTable:
         return iter(self.rows)
 
     def __str__(self) -> str:
-        lines = [list(HEADINGS), *([_shown(str(cell)) for cell in astuple(row)] for row in self.rows)]
+        lines = [list(HEADINGS), *(_cells(row) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         lines.insert(1, ["-" * width for width in widths])
         text = ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
@@ -43,7 +43,7 @@ class FeatureTable:
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{heading}</th>" for heading in HEADINGS)
-        body = "".join(f"<tr>{''.join(_cell(cell) for cell in astuple(row))}</tr>" for row in self.rows)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in _cells(row))}</tr>" for row in self.rows)
         crosses = "".join(f"<p>crossed: {escape(_printable(cross))}</p>" for cross in self.crosses)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{crosses}"
 
@@ -53,13 +53,14 @@ def _aligned(line: list[str], widths: list[int]) -> list[str]:
     return [cell.rjust(width) if at == NUMBER else cell.ljust(width) for at, (cell, width) in pairs]
 
 
-def _cell(value: object) -> str:
-    return f"<td>{escape(_shown(str(value)))}</td>"
+def _cells(row: FeatureRow) -> list[str]:
+    *cells, why = map(str, astuple(row))
+    return [*(_shown(cell, WIDEST) for cell in cells), _shown(why, LONGEST)]
 
 
-def _shown(text: str) -> str:
+def _shown(text: str, most: int) -> str:
     whole = _printable(text)
-    return whole if len(whole) <= WIDEST else whole[: WIDEST - 1] + "…"
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
 
 
 def _printable(text: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from neuclust.errors import StateError
 from neuclust.recommender.encoders.encoder import Fixed, Matrix, described, refusal, saved_entry
 from neuclust.recommender.tables.columns import Boolean, Number
+from neuclust.recommender.tables.texts import advice_for, is_missing, number_in
 from neuclust.recommender.tables.values import LARGEST, Value
 
 ENOUGH = 1_000  # values after which a running scale is frozen
@@ -110,13 +111,17 @@ class RunningScale:
 
 
 def number_of(value: Value, name: str, row: int | None = None) -> float | None:
-    """A number or boolean as a float; None where it is missing."""
+    """A number or boolean, also one written as text, as a float; None where it is missing."""
     if value is None or value != value:
         return None
     if isinstance(value, int | float) and -LARGEST <= value <= LARGEST:
         return float(value)
-    advice = "declare the column a category if it holds text" if isinstance(value, str) else ""
-    raise refusal(name, "a number", value, row, advice)
+    if isinstance(value, str) and is_missing(value):
+        return None
+    number = number_in(value) if isinstance(value, str) else None
+    if number is not None and abs(number) <= LARGEST:
+        return number
+    raise refusal(name, "a number", value, row, advice_for(value) if isinstance(value, str) else "")
 
 
 def numbers_of(values: Sequence[Value], name: str) -> Matrix:

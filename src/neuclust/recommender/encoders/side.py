@@ -15,7 +15,9 @@ from neuclust.recommender.encoders.fitting import RESERVE, encoder_from_json, fi
 from neuclust.recommender.encoders.frames import FrameEncoder
 from neuclust.recommender.tables.columns import LEVELS, WHOLE, Ignore, Kind, Transformer, infer, word_of
 from neuclust.recommender.tables.tables import Table
-from neuclust.recommender.tables.values import NotPlain, Value, plain
+from neuclust.recommender.tables.values import NotPlain, RowError, Value, plain
+
+NO_TABLE = Table({}, 0)
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ class Side:
         """All rows of a table, (n, width); columns it does not have are missing, others are not read."""
         blocks = [np.zeros((len(table), 0))]
         for encoder in self.encoders:
-            with _Of(self.name):
+            with _Of(self.name, table):
                 blocks.append(encoder.encode(_values(encoder, table)))
         return np.concatenate(blocks, axis=1)
 
@@ -161,7 +163,7 @@ def fit_side(
         if column in reasons:
             continue
         kind, reason = _kind(values, declared.get(column), column in named, levels)
-        encoder = _fitted(name, column, kind, values)
+        encoder = _fitted(name, column, kind, table)
         if encoder is not None:
             encoders.append(encoder)
         reasons[column] = reason
@@ -185,9 +187,11 @@ def with_past_context(
         distinct = {value for value in values if value is not None}
         if column in side.reasons or not (distinct or column in declared):
             continue
-        seen = list(values) if len(distinct) > 1 else list(distinct)
+        seen: list[Value] = list(values) if len(distinct) > 1 else list(distinct)
         kind, reason = _kind(seen, declared.get(column), False, levels)
-        side = side.extended(column, _fitted("context", column, kind, seen, RESERVE), reason)
+        side = side.extended(
+            column, _fitted("context", column, kind, Table({column: seen}, len(seen)), RESERVE), reason
+        )
     return side
 
 
@@ -233,11 +237,11 @@ def _value(encoder: Encoder, row: Mapping[str, Any]) -> Any:
     return _plain(row.get(encoder.name), encoder.name)
 
 
-def _fitted(side: str, column: str, kind: Kind, values: Sequence[Value], reserve: int = 0) -> Encoder | None:
+def _fitted(side: str, column: str, kind: Kind, table: Table, reserve: int = 0) -> Encoder | None:
     if isinstance(kind, Ignore):
         return None
-    with _Of(side):
-        return fit_encoder(column, kind, values, reserve)
+    with _Of(side, table):
+        return fit_encoder(column, kind, table.columns[column], reserve)
 
 
 def _plain(value: Any, name: str) -> Value:
@@ -248,13 +252,14 @@ def _plain(value: Any, name: str) -> Value:
 
 
 class _Of:
-    """Begins the sentence of a `DataError` raised inside with the table's name."""
+    """Begins the sentence of a `DataError` raised inside with the table's name, and names the place of a row."""
 
-    def __init__(self, table: str) -> None:
-        self.table = table
+    def __init__(self, name: str, table: Table = NO_TABLE) -> None:
+        self.name, self.table = name, table
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, DataError):
-            raise DataError(f"{self.table}: {error}") from None
+            said = error.told(self.table.place) if isinstance(error, RowError) else str(error)
+            raise DataError(f"{self.name}: {said}") from None

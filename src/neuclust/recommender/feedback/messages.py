@@ -177,6 +177,8 @@ def _values(items: object, slots: Slots, config: FeedbackConfig) -> dict[int, fl
     found: dict[int, float] = {}
     for item, value in items.items():
         slot = _slot(item, slots)
+        if slot in found:  # 17 and "17" are one item
+            raise DataError(f"feedback: expected every item once, got {brief(item)} in two forms; keep one of them")
         advice = "leave out items without a value, or declare another range (reward_range)"
         found[slot] = number(value, config.low, config.high, f"feedback for item {brief(item)}", advice)
     return found

@@ -14,6 +14,7 @@ from neuclust.errors import DataError, StateError, brief
 from neuclust.recommender.feedback.messages import FeedbackConfig, Message, Slots, checked_id, not_shown
 from neuclust.recommender.feedback.rewards import Values
 from neuclust.recommender.feedback.rings import Closed, Id, Key, item_hash, whole_of
+from neuclust.recommender.tables.ids import find
 
 MOST_MESSAGES = 1_000  # for one decision
 LONGEST_DECISION_ID = 200  # characters
@@ -101,7 +102,7 @@ class Open:
     @property
     def slots(self) -> Slots:
         places = {item: slot for slot, item in enumerate(self.decision.items)}
-        return Slots(len(places), places.get, self.decision.items)
+        return Slots(len(places), lambda item: find(places, item), self.decision.items)
 
     def hearing(self, message: Message, config: FeedbackConfig) -> Said:
         """All that is said with this message; refused where it contradicts an earlier one."""
@@ -124,7 +125,7 @@ class Open:
         found = config.inside(config.combined(earlier, value))
         if found is None:
             expected = f"expected values that sum to a number from {config.low:g} to {config.high:g}"
-            got = f"got {value:g} after {earlier:g}; declare a wider range with low and high"
+            got = f"got {value:g} after {earlier:g}; declare a wider range (reward_range)"
             raise DataError(f"feedback for item {brief(self.decision.items[slot])}: {expected}, {got}")
         return found
 

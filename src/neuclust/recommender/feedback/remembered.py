@@ -21,6 +21,7 @@ from neuclust.recommender.feedback.rings import (
     present,
     values_hash,
 )
+from neuclust.recommender.tables.ids import other_form
 
 RECENT = 256  # messages whose text is at hand when another one comes under their id
 
@@ -84,11 +85,14 @@ def _inside(group: str, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt
 def closed_slots(closed: Closed) -> Slots:
     """The slate of a closed decision, whose items are known by their hashes."""
 
-    def find(item: Id) -> int | None:
-        hashed = item_hash(item)
-        return closed.items.index(hashed) if hashed in closed.items else None
+    places = {hashed: slot for slot, hashed in enumerate(closed.items)}
 
-    return Slots(len(closed.values), find)
+    def slot_of(item: Id) -> int | None:
+        slot = places.get(item_hash(item))
+        other = other_form(item) if slot is None else None
+        return slot if other is None else places.get(item_hash(other))
+
+    return Slots(len(closed.values), slot_of)
 
 
 def says_the_same(id: str, closed: Closed, message: Message, nothing: float) -> bool:

@@ -7,10 +7,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.errors import DataError, StateError, suggestion
+from neuclust.errors import DataError, StateError
 from neuclust.recommender.items.functions import ItemFunctions
 from neuclust.recommender.items.rows import UNKNOWN, Changes, Codes, Encode, Matrix, Rows
 from neuclust.recommender.items.rows_state import Arrays, rows_from_state, rows_state, saved_array
+from neuclust.recommender.tables.tables import closest
 from neuclust.recommender.tables.values import Id, shown, text_of
 
 PLAIN_IDS = frozenset({str, int})
@@ -43,7 +44,7 @@ class Catalogue:
         there[codes] = True
         self._alive, self._all, self._groups = there, None, {}
         self.functions.put(codes, encoded)
-        pairs = list(zip(ids, flags, strict=True))
+        pairs = list(zip(self.rows.given(codes.tolist()), flags, strict=True))
         return Changes([each for each, was in pairs if not was], [each for each, was in pairs if was])
 
     def remove(self, ids: Iterable[Id]) -> list[Id]:
@@ -58,11 +59,11 @@ class Catalogue:
         alive = self._alive.copy()
         alive[codes] = False
         self._alive, self._all, self._groups = alive, None, {}
-        return wanted
+        return self.rows.given(codes.tolist())
 
     def ids(self) -> list[Id]:
         """Ids of the items that are there, in the order of their codes."""
-        return [self.rows.ids[code] for code in self.all_codes().tolist()]
+        return self.rows.given(self.all_codes().tolist())
 
     def id_of(self, code: int) -> Id:
         """The id of a code, also of an item that was removed."""
@@ -80,12 +81,12 @@ class Catalogue:
     def codes_of(self, ids: Iterable[Id]) -> tuple[Codes, list[Id]]:
         """Codes (m,) of the ids that are there, each at its first occurrence; and the other ids in the order given."""
         wanted = _listed(ids, "items")
-        get = self.rows.codes.get
-        codes = np.fromiter([get(each, UNKNOWN) for each in wanted], np.int64, len(wanted))
+        found = self.rows.codes_of(wanted)
+        codes = np.fromiter(found, np.int64, len(wanted))
         if len(self._alive) == 0:
             return codes[:0], wanted
         kept = self._alive[codes] & (codes != UNKNOWN)
-        if kept.all() and len(set(wanted)) == len(wanted):  # as nearly always
+        if kept.all() and len(set(found)) == len(found):  # as nearly always
             return codes, []
         places = np.flatnonzero(kept)
         _, first = np.unique(codes[places], return_index=True)
@@ -106,7 +107,8 @@ class Catalogue:
         """Group numbers by code (N,): items of equal text in this column share one, missing values have their own."""
         if column not in self._groups:
             if column not in self.rows.columns:
-                raise DataError(f"column {column!r:.100}: {_unknown(column, self.rows.columns)}")
+                near = closest(column, self.rows.columns)
+                raise DataError(f"at_most: expected a column of the items, got {column!r:.100}; {near}")
             self._groups[column] = _numbered(column, self.rows.columns[column])
         return self._groups[column]
 
@@ -144,22 +146,27 @@ class Users:
 
     def add(self, ids: Sequence[Id], columns: Mapping[str, Sequence[Any]], encoded: Matrix) -> Changes:
         """Add users, or replace the values of known ones; columns not given are missing in these rows."""
-        known = len(self.rows)
+        known, given = len(self.rows), self.rows.given
         codes = self.rows.put(ids, columns, encoded).tolist()
-        pairs = list(zip(ids, codes, strict=True))
-        return Changes([each for each, code in pairs if code >= known], [each for each, code in pairs if code < known])
+        return Changes(given(code for code in codes if code >= known), given(code for code in codes if code < known))
 
     def remove(self, ids: Iterable[Id]) -> list[Id]:
         """Take users out; ids that are not there are refused before anything changes. One pass over all users."""
         wanted = _listed(ids, "remove_users")
-        codes = [self.rows.codes.get(each, UNKNOWN) for each in wanted]
+        codes = self.rows.codes_of(wanted)
         if UNKNOWN in codes or len(set(codes)) < len(codes):
             got = shown(wanted[codes.index(UNKNOWN)] if UNKNOWN in codes else wanted)
             expected = "expected ids of users that are there, every one once"
             raise DataError(f"remove_users: {expected}, got {got}; nobody was removed")
+        given = self.rows.given(codes)
         if codes:
             self.rows = self.rows.without(np.array(codes, dtype=np.int64))
-        return wanted
+        return given
+
+    def named(self, user: Id) -> Id:
+        """The id of a user as it was first given; one never seen as it is."""
+        code = self._code(user)
+        return user if code is None else self.rows.ids[code]
 
     def row(self, user: Id) -> Matrix | None:
         """The encoded row (d_u,) of a user, a copy; None for one never seen."""
@@ -198,7 +205,7 @@ class Users:
 
     def _code(self, user: Id) -> int | None:
         (wanted,) = _listed([user], "user")
-        return self.rows.codes.get(wanted)
+        return self.rows.code(wanted)
 
 
 def _listed(ids: Iterable[Id], what: str) -> list[Id]:
@@ -222,18 +229,14 @@ def _plain_id(value: object, what: str) -> Id:
     raise DataError(f"{what}: expected ids as text or whole numbers, got {shown(value)}; use the ids of the table")
 
 
-def _unknown(column: str, known: Iterable[str]) -> str:
-    names = list(known)
-    return f"expected a column of the items, got another; {suggestion(column, names)}" if names else "items have none"
-
-
 def _numbered(column: str, values: Sequence[Any]) -> Codes:
     numbers: dict[str | None, int] = {}
     found = []
     for value in values:
         if isinstance(value, tuple):
-            got = f"a list or vector such as {value!r:.60}"
-            raise DataError(f"column {column!r:.100}: expected one value per item to group by, got {got}; name another")
+            got = f"got a list or vector such as {value!r:.60}"
+            wanted = f"expected a column with one value per item, {got} in {column!r:.100}"
+            raise DataError(f"at_most: {wanted}; name another")
         found.append(numbers.setdefault(None if value is None else text_of(value), len(numbers)))
     groups = np.array(found, dtype=np.int64)
     groups.flags.writeable = False

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuclust.errors import DataError
+from neuclust.recommender.tables.ids import find
 from neuclust.recommender.tables.tables import MOST_COLUMNS
 from neuclust.recommender.tables.values import LONGEST_ID, Id, shown
 
@@ -53,11 +54,11 @@ class Rows:
         """
         self._check(ids, columns, encoded)
         known = len(self.ids)
-        fresh = [each for each in ids if each not in self.codes]
+        fresh = [each for each, code in zip(ids, self.codes_of(ids), strict=True) if code == UNKNOWN]
         self._grow(known + len(fresh))
         self.codes.update(zip(fresh, range(known, known + len(fresh)), strict=True))
         self.ids.extend(fresh)
-        codes = np.fromiter(map(self.codes.__getitem__, ids), np.int64, len(ids))
+        codes = np.array(self.codes_of(ids), dtype=np.int64)
         self.buffer[codes] = encoded
         for name in columns:
             self.columns.setdefault(name, [None] * known)
@@ -68,6 +69,22 @@ class Rows:
             for place, value in zip(places, [None] * len(places) if values is None else values, strict=True):
                 kept[place] = value
         return codes
+
+    def code(self, id: Id) -> int | None:
+        """The code of an id, however it is written; None where it never came."""
+        return find(self.codes, id)
+
+    def codes_of(self, ids: Sequence[Id]) -> list[int]:
+        """The codes of ids, `UNKNOWN` for those that never came."""
+        get = self.codes.get
+        found = [get(each, UNKNOWN) for each in ids]
+        if UNKNOWN not in found:  # as nearly always: written as they were given
+            return found
+        return [UNKNOWN if (code := self.code(each)) is None else code for each in ids]
+
+    def given(self, codes: Iterable[int]) -> list[Id]:
+        """The ids of codes, as they were first given."""
+        return [self.ids[code] for code in codes]
 
     def clear(self, codes: Codes) -> None:
         """Drop the values of rows; their ids keep their codes."""

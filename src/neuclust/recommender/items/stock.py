@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuclust.errors import ConfigError
+from neuclust.errors import ConfigError, DataError
 from neuclust.recommender.encoders.side import fit_side
 from neuclust.recommender.items.catalogue import Catalogue, Users
 from neuclust.recommender.items.rows import Changes
@@ -111,10 +112,13 @@ def _read(source: Any, id_column: str, name: str) -> tuple[list[Id], Table]:
     """Ids, and the table without their column."""
     table = read_table(source, name)
     if not table.columns and not len(table):
+        if isinstance(source, str | Path):
+            wanted = f"expected the column {id_column!r:.100} with the ids"
+            raise DataError(f"{name}: {wanted}, got {str(source)!r:.200}, which has no columns; was it written whole?")
         return [], table
     ids = ids_of(table, id_column, name)
     columns = {column: values for column, values in table.columns.items() if column != id_column}
-    return ids, Table(columns, len(table))
+    return ids, Table(columns, len(table), table.lines)
 
 
 def check_declared(features: Features, table: Table, name: str) -> None:
@@ -123,7 +127,7 @@ def check_declared(features: Features, table: Table, name: str) -> None:
     declared = {column: kind for column, kind in kinds.items() if not isinstance(kind, Transformer)}
     given = {column: table.columns[column] for column in declared if column in table.columns}
     columns = {column: values for column, values in given.items() if any(value is not None for value in values)}
-    fit_side(Table(columns, len(table)), declared, name, features.levels)
+    fit_side(Table(columns, len(table), table.lines), declared, name, features.levels)
 
 
 def _reencoded(catalogue: Catalogue, schema: Schema) -> Catalogue:

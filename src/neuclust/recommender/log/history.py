@@ -17,6 +17,7 @@ from neuclust.recommender.choices import numbers
 from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.feedback.rewards import SlateValue, Values
 from neuclust.recommender.log.events import FORMAT
+from neuclust.recommender.tables.ids import find
 from neuclust.recommender.tables.values import Id, Value, plain_id, value_from_json
 
 Row = Mapping[str, Value]  # what is missing is left out
@@ -232,13 +233,21 @@ class HistoryReading:
 
 def _heard(event: Mapping[str, Any], places: Mapping[Id, int]) -> Heard:
     slate, shown = event.get("slate"), event.get("shown")
-    slots = range(shown) if isinstance(shown, int) else [places[item] for item in shown or ()]
+    slots = range(shown) if isinstance(shown, int) else [_place(item, places) for item in shown or ()]
     return Heard(
-        values={places[item]: float(value) for item, value in event["items"]},
+        values={_place(item, places): float(value) for item, value in event["items"]},
         slate=math.nan if slate is None else float(slate),
         shown=None if shown is None else frozenset(slots),
         late=event["status"] == "late",
     )
+
+
+def _place(item: Id, places: Mapping[Id, int]) -> int:
+    """The slot of an item that a message named."""
+    slot = find(places, item)
+    if slot is None:
+        raise KeyError(item)
+    return slot
 
 
 _NOTHING: Row = {}

@@ -12,8 +12,9 @@ from neuclust.errors import ConfigError, DataError, suggestion
 from neuclust.recommender.feedback.messages import FeedbackConfig
 from neuclust.recommender.feedback.rewards import Values
 from neuclust.recommender.tables.columns import day_of
+from neuclust.recommender.tables.ids import distinct
 from neuclust.recommender.tables.tables import Table, closest, read_table
-from neuclust.recommender.tables.values import Id, Value, plain_id, shown
+from neuclust.recommender.tables.values import Id, RowError, Value, plain_id, shown
 
 NAME = "fit_log"
 
@@ -62,12 +63,20 @@ def read_slates(source: Any, names: LogColumns, config: FeedbackConfig, slate_si
     if not len(table):
         return []
     columns = _columns(table, names)
+    try:
+        slates = _slates(columns, config, slate_size)
+    except RowError as error:
+        raise DataError(error.told(table.place)) from None
+    return slates if columns.time is None else sorted(slates, key=lambda slate: slate.time or 0.0)
+
+
+def _slates(columns: _Columns, config: FeedbackConfig, slate_size: int) -> list[LoggedSlate]:
+    """The slates in the order of their first rows."""
     groups: dict[Id, list[int]] = {}
     for row, value in enumerate(columns.decision):
         groups.setdefault(_id(value, "decision", row), []).append(row)
     rewards = _rewards(columns, config)
-    slates = [_slate(id, rows, columns, rewards, slate_size) for id, rows in groups.items()]
-    return slates if columns.time is None else sorted(slates, key=lambda slate: slate.time or 0.0)
+    return [_slate(id, rows, columns, rewards, slate_size) for id, rows in groups.items()]
 
 
 def _columns(table: Table, names: LogColumns) -> _Columns:
@@ -110,8 +119,8 @@ def _slate(id: Id, rows: Sequence[int], columns: _Columns, rewards: Values, slat
         raise _refusal(id, rows[slate_size], f"{wanted}, got {len(rows)}; {advice}")
     ordered = _ordered(id, rows, columns.slot)
     items = tuple(_id(columns.item[row], "item", row) for row in ordered)
-    if len(set(items)) < len(items):
-        at = next(at for at, item in enumerate(items) if item in items[:at])
+    if len(distinct(items)) < len(items):
+        at = next(at for at in range(1, len(items)) if not distinct([items[at]]).isdisjoint(distinct(items[:at])))
         raise _refusal(id, ordered[at], f"expected every item once, got {items[at]!r:.100} again; keep one row of it")
     return LoggedSlate(
         id=id, rows=tuple(ordered), items=items, values=rewards[ordered],
@@ -132,7 +141,7 @@ def _ordered(id: Id, rows: Sequence[int], slots: list[Value] | None) -> list[int
     if len(places) < len(rows):
         twice = next(row for row in rows if places[slots[row]] != row)
         last = places[slots[twice]]
-        got = f"got {slots[last]!r:.100} in row {twice} too"
+        got = f"got {slots[last]!r:.100} twice"
         raise _refusal(id, last, f"expected every slot once, {got}; keep one of them")
     return [places[slot] for slot in sorted(places)]
 
@@ -158,7 +167,7 @@ def _seconds(value: Value, row: int) -> float:
     if isinstance(moment, int | float) and not isinstance(moment, bool):
         return float(moment)
     if not isinstance(moment, date):
-        raise DataError(f"{NAME}: row {row}: expected seconds or a date as the time, got {_came(value)}")
+        raise RowError(NAME, f"expected seconds or a date as the time, got {_came(value)}", row)
     if not isinstance(moment, datetime):
         moment = datetime(moment.year, moment.month, moment.day)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
@@ -180,7 +189,10 @@ def _rewards(columns: _Columns, config: FeedbackConfig) -> Values:
 def _id(value: Value, part: str, row: int) -> Id:
     if type(value) is str and 0 < len(value) <= 100:  # nearly all
         return value
-    return plain_id(value, f"{NAME}: {part}, row {row}")
+    try:
+        return plain_id(value, part)
+    except DataError as error:
+        raise RowError(f"{NAME}: {part}", str(error).removeprefix(f"{part}: "), row) from None
 
 
 def _came(value: object) -> str:
@@ -188,4 +200,4 @@ def _came(value: object) -> str:
 
 
 def _refusal(id: Id, row: int, text: str) -> DataError:
-    return DataError(f"{NAME}: decision {id!r:.100}, row {row}: {text}")
+    return RowError(f"{NAME}: decision {id!r:.100}", text, row)

@@ -58,8 +58,7 @@ def _positions(items: Sequence[Id], found: Offer, catalogue: Catalogue, what: st
     """Where items stand in an offer."""
     places = np.full(len(catalogue.rows), -1)
     places[found.codes] = np.arange(len(found.codes))
-    codes = [catalogue.rows.codes.get(item) for item in items]
-    at = [-1 if code is None else int(places[code]) for code in codes]
+    at = [-1 if code < 0 else int(places[code]) for code in catalogue.rows.codes_of(items)]
     if -1 in at:
         got = f"got {items[at.index(-1)]!r:.100}, which was not; did a reader of other items serve it?"
         raise DataError(f"expected items that were on offer as {what}, {got}")

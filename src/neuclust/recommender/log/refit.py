@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from neuclust.recommender.choices import Shown
 from neuclust.recommender.encoders.feature_table import FeatureTable
 from neuclust.recommender.encoders.side import columns_read
 from neuclust.recommender.feedback.decisions import Decision, Lesson, reencode
+from neuclust.recommender.freezing import warn_of_mistakes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.history import History, Past, Row, read_history
@@ -51,6 +52,7 @@ def refit_recommender(self: "Recommender", features: Features | None = None) -> 
     check_names(settings.features, self.stock.item_table(), self.stock.user_table())
     if self.schema is not None or history.learned:
         made = Refitted.of(self, settings, history)
+        warn_of_mistakes(made.schema)
         reencode(self.decisions, made.payloads, made.schema.version)
         self.schema, self.learner, self.stock = made.schema, made.learner, made.stock
         self.log.refitted(made.schema.version, settings)
@@ -110,8 +112,8 @@ def _with_codes(stock: Stock, settings: Settings, pasts: Sequence[Past]) -> Stoc
     """A copy in which every item of the log has a code; those that only an earlier run knew are there no more."""
     new = stock.copy()
     new.settings, new.unlearned = settings, {name: set() for name in new.unlearned}
-    codes = new.catalogue.rows.codes
-    unknown = list(dict.fromkeys(item for past in pasts for item in past.items if item not in codes))
+    code = new.catalogue.rows.code
+    unknown = list(dict.fromkeys(item for past in pasts for item in past.items if code(item) is None))
     if unknown:
         new.catalogue.add(unknown, {}, np.zeros((len(unknown), new.catalogue.dim)))
         new.catalogue.remove(unknown)
@@ -134,9 +136,9 @@ def drafted(features: Features, stock: Stock, pasts: Sequence[Past], version: in
 def _other_items(stock: Stock, pasts: Sequence[Past]) -> list[Row]:
     """Rows of items, each once, that are other than now."""
     versions = {id(row): (item, row) for past in pasts for item, row in zip(past.items, past.rows, strict=True)}
-    there = set(stock.catalogue.ids())
-    rows = stock.catalogue.rows
-    return [row for item, row in versions.values() if item not in there or row != _present(rows.raw(rows.codes[item]))]
+    rows, there = stock.catalogue.rows, set(stock.catalogue.all_codes().tolist())
+    coded = ((rows.code(item), row) for item, row in versions.values())
+    return [row for code, row in coded if code is None or code not in there or row != _present(rows.raw(code))]
 
 
 def _other_users(stock: Stock, pasts: Sequence[Past], columns: set[str]) -> list[Row]:
@@ -186,7 +188,7 @@ class _Encoded:
     users: Matrix
     versions: dict[int, int]  # place by the identity of the raw row
     places: dict[str, int]  # by decision id
-    codes: Mapping[Id, int]
+    codes_of: Callable[[Sequence[Id]], list[int]]
     schema: Schema
 
     @classmethod
@@ -196,11 +198,11 @@ class _Encoded:
         users = schema.user.encode(_table([past.row for past in pasts], columns_read(schema.user)))
         places = {past.id: at for at, past in enumerate(pasts)}
         numbered = {key: at for at, key in enumerate(versions)}
-        return cls(items, users, numbered, places, stock.catalogue.rows.codes, schema)
+        return cls(items, users, numbered, places, stock.catalogue.rows.codes_of, schema)
 
     def shown(self, past: Past) -> Shown:
         """What learning needs of a decision, encoded anew."""
-        codes = np.array([self.codes[item] for item in past.items], dtype=np.int64)
+        codes = np.array(self.codes_of(past.items), dtype=np.int64)
         items, version = self.items[[self.versions[id(row)] for row in past.rows]], self.schema.version
         return Shown(codes, items, self.users[self.places[past.id]], past.beliefs.slate(), past.t, past.draw, version)
 

@@ -13,6 +13,7 @@ from neuclust.core import Slate
 from neuclust.errors import DataError
 from neuclust.recommender.choices import Shown
 from neuclust.recommender.feedback.decisions import Decision, Lesson, count
+from neuclust.recommender.freezing import warn_of_mistakes
 from neuclust.recommender.items.stock import Stock
 from neuclust.recommender.learner import Learner
 from neuclust.recommender.log.logged_slates import NAME, LogColumns, LoggedSlate, read_slates
@@ -75,12 +76,11 @@ class _Part:
 def _known(slate: LoggedSlate, stock: Stock, settings: Settings) -> _Part:
     """What can be learned of a slate; refused where a function of the user's gives no value for it."""
     codes, unknown = stock.catalogue.codes_of(slate.items)
-    items, values = slate.items, slate.values
+    items, values = tuple(stock.catalogue.rows.given(codes.tolist())), slate.values
     feedback, worth = settings.feedback, math.nan
     if unknown:
         gone = set(unknown)
-        kept = [at for at, item in enumerate(items) if item not in gone]
-        items, values = tuple(items[at] for at in kept), values[kept]
+        values = values[[at for at, item in enumerate(slate.items) if item not in gone]]
     else:
         try:
             worth = settings.reward.value(values, feedback.low, feedback.high)
@@ -103,11 +103,13 @@ def _learn(shop: "Recommender", parts: Sequence[_Part]) -> None:
     lessons = list(_lessons(shop, parts, users, schema, stock))
     for lesson in lessons:
         learner.learn(lesson, schema)
+    if shop.schema is None:
+        warn_of_mistakes(schema)
     shop.schema, shop.stock, shop.learner = schema, stock, learner
     shop.ids.last += len(parts)
     count(shop.decisions, learned=len(lessons))
     stock.note("context", {name for part in parts for name in part.logged.context} - schema.user.reasons.keys())
-    said = (_said(part.logged) for part in parts)
+    said = (_said(part.logged, stock) for part in parts)
     shop.log.warmed(zip(lessons, said, strict=True))
 
 
@@ -160,5 +162,6 @@ def _lessons(
         yield Lesson(decision, part.rewards, part.slate_reward)
 
 
-def _said(logged: LoggedSlate) -> dict[str, Any]:
-    return {"user": logged.user, "context": logged.context, "source_id": logged.id}
+def _said(logged: LoggedSlate, stock: Stock) -> dict[str, Any]:
+    user = None if logged.user is None else stock.users.named(logged.user)
+    return {"user": user, "context": logged.context, "source_id": logged.id}

@@ -8,8 +8,10 @@ from typing import Any
 
 from neuclust.configuration import checked
 from neuclust.errors import ConfigError, NeuclustError, StateError, brief, one_of
+from neuclust.recommender.tables.texts import is_number
 from neuclust.recommender.tables.values import LARGEST, Value, text_of
 
+ROUNDING = 1e-9
 WHOLE = "*"  # in the place of a column's name: all columns of a table that are not named
 LEVELS = 32  # levels of a category or of tags that get a column each
 MOST_LEVELS = 1_000
@@ -17,6 +19,8 @@ MOST_ENTRIES = 4_096  # of a vector
 SEPARATORS, LONGEST_TAG = ("|", ";"), 60  # what tags in one text are told by; a comma is part of many texts
 UNIQUE = 32  # distinct strings beyond which a column of mostly unique ones is not learned from
 LONGEST_TEXT = 10_000  # characters of a level or tag
+MOSTLY = 0.9  # share of numbers from which on the other texts of a column are probably mistakes
+STATE_NUMBER = "make it empty or state Number()"
 MOST_UNREADABLE = 8  # distinct texts in a column of dates that count as missing
 
 
@@ -210,7 +214,25 @@ def infer(values: Sequence[Value], ids: bool = False, levels: int = LEVELS) -> t
         return Date(), "dates"
     if tuple in kinds:
         return _infer_lists(present, kinds, levels)
-    return _infer_texts(present, kinds, levels)
+    kind, why = _infer_texts(present, kinds, levels)
+    mistaken = _mistaken(values, present) if isinstance(kind, Ignore | Category) else ""
+    return kind, mistaken if isinstance(kind, Ignore) and mistaken else "; ".join(filter(None, (why, mistaken)))
+
+
+def _mistaken(values: Sequence[Value], present: Sequence[Any]) -> str:
+    """Where nearly all values are numbers: how many, and the first that is none."""
+    most, others = (1 - MOSTLY) * len(present) + ROUNDING, 0
+    first: tuple[int, Value] | None = None
+    for row, value in enumerate(values):
+        if value is None or isinstance(value, int | float) or (isinstance(value, str) and is_number(value)):
+            continue
+        others, first = others + 1, first or (row, value)
+        if others > most:
+            return ""
+    if first is None:
+        return ""
+    counts = f"{len(present) - others:,} of {len(present):,} are numbers"
+    return f"{counts}, row {first[0]} holds {text_of(first[1])!r:.30}: {STATE_NUMBER}"
 
 
 def _infer_lists(present: Sequence[Any], kinds: set[type], levels: int) -> tuple[Kind, str]:

@@ -1,8 +1,11 @@
 """Tables of items and users as columns of plain values, from pandas, Polars, Arrow, dictionaries or a file."""
 
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +14,36 @@ import numpy as np
 from neuclust.errors import DataError, close_names
 from neuclust.extras import extra
 from neuclust.recommender.tables.csv_tables import read_csv
-from neuclust.recommender.tables.values import Id, Value, check_name, plain_column, plain_id, shown
+from neuclust.recommender.tables.ids import distinct, other_form
+from neuclust.recommender.tables.json_lines import parse_row, read_json_lines
+from neuclust.recommender.tables.values import Id, Value, check_name, kind_of, plain_column, plain_id, shown
 
 MOST_CELLS = 100_000_000  # of one table; an iterator without an end stops here
 MOST_COLUMNS = 10_000
 MOST_LISTED = 12  # columns in one sentence
 
-KNOWN = "a pandas, Polars or Arrow table, a list of dictionaries, a dictionary of columns, or a path to CSV or Parquet"
-CSV, PARQUET = (".csv", ".csv.gz"), (".parquet", ".pq")
+FILES = "CSV, JSON lines or Parquet"
+KNOWN = f"a pandas, Polars or Arrow table, a list of dictionaries, a dictionary of columns, or a path to {FILES}"
+CSV, TSV, LINES = (".csv", ".csv.gz"), (".tsv", ".tsv.gz"), (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+PARQUET = (".parquet", ".pq")
+_SINGLE = (str, int, float, bool, date, np.generic, type(None))  # of one row
 Columns = dict[str, Any]  # name -> list, as it was given
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of plain values, all of `length` rows."""
+    """Columns of plain values, all of `length` rows; of a file of text also the lines on which they stand."""
 
     columns: Mapping[str, list[Value]]
     length: int
+    lines: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return self.length
+
+    def place(self, row: int) -> str:
+        """Where a row (0, 1, …) is found: `row 0`, `line 2`."""
+        return f"line {self.lines[row]}" if self.lines else f"row {row}"
 
     def row(self, index: int) -> dict[str, Value]:
         """One row by column name."""
@@ -43,20 +56,24 @@ def read_table(source: Any, name: str) -> Table:
     pandas: named index levels count as columns, an unnamed index is dropped. Lists of dictionaries: what a row does not
     have is missing in it. Strings may have any length here; the encoders limit those that are learned from.
     """
-    columns, length = _columns(source, name)
+    lines: tuple[int, ...] = ()
+    if isinstance(source, str | Path):
+        columns, length, lines = _from_file(Path(source), name)
+    else:
+        columns, length = _columns(source, name)
     if len(columns) > MOST_COLUMNS or len(columns) * length > MOST_CELLS:
         got = f"got {length:,} rows of {len(columns):,} columns"
         raise DataError(f"{name}: expected at most {MOST_CELLS:,} cells and {MOST_COLUMNS:,} columns, {got}; split it")
     for column in columns:
         check_name(column, name)
-    return Table({str(column): plain_column(values, name, column) for column, values in columns.items()}, length)
+    place = Table({}, length, lines).place
+    plain = {str(column): plain_column(values, name, column, place) for column, values in columns.items()}
+    return Table(plain, length, lines)
 
 
 def _columns(source: Any, name: str) -> tuple[Columns, int]:
     """Columns by name, and the number of rows."""
     library = _library(source)
-    if isinstance(source, str | Path):
-        return _from_file(Path(source), name)
     if library == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source, name)
     if library == "polars" and (hasattr(source, "collect") or hasattr(source, "columns")):
@@ -67,7 +84,7 @@ def _columns(source: Any, name: str) -> tuple[Columns, int]:
         return _from_columns(source, name)
     if isinstance(source, list | tuple | Iterator):
         return _from_rows(source, name)
-    raise DataError(f"{name}: expected {KNOWN}, got a {type(source).__name__:.100}")
+    raise DataError(f"{name}: expected {KNOWN}, got {kind_of(source)}")
 
 
 def _library(source: Any) -> str:
@@ -104,7 +121,9 @@ def _check_once(names: list[Any], name: str) -> None:
 
 
 def _from_columns(source: Mapping[Any, Any], name: str) -> tuple[Columns, int]:
-    """A dictionary of columns: lists, arrays or series of one length."""
+    """A dictionary of columns: lists, arrays or series of one length; one of single values is one row."""
+    if source and all(isinstance(value, _SINGLE) for value in source.values()):
+        return {column: [value] for column, value in source.items()}, 1
     columns = {column: _listed(values, name, column) for column, values in source.items()}
     lengths = {column: len(values) for column, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -125,7 +144,7 @@ def _listed(values: Any, name: str, column: Any) -> list[Any]:
             return found
     if isinstance(values, list | tuple | Iterator | range):
         return list(values)
-    got = f"got a {type(values).__name__:.100} in {shown(column)}"
+    got = f"got {kind_of(values)} in {shown(column)}"
     raise DataError(f"{name}: expected a list of values for every column, {got}; give rows as a list of dictionaries")
 
 
@@ -136,7 +155,7 @@ def _from_rows(source: Iterable[Any], name: str) -> tuple[Columns, int]:
     cells = 0
     for at, row in enumerate(source):
         if not isinstance(row, Mapping):
-            got = f"got a {type(row).__name__:.100} in row {at}"
+            got = f"got {kind_of(row)} in row {at}"
             raise DataError(f"{name}: expected a dictionary for every row, {got}")
         cells += max(len(row), 1)
         if cells > MOST_CELLS:
@@ -147,17 +166,33 @@ def _from_rows(source: Iterable[Any], name: str) -> tuple[Columns, int]:
     return {column: [row.get(column) for row in rows] for column in names}, len(rows)
 
 
-def _from_file(path: Path, name: str) -> tuple[Columns, int]:
+def _from_file(path: Path, name: str) -> tuple[Columns, int, tuple[int, ...]]:
+    """Columns by name, the number of rows, and the lines on which they stand in a file of text."""
     ending = path.name.lower()
-    if not ending.endswith(CSV + PARQUET):
-        endings = ", ".join(CSV + PARQUET)
-        raise DataError(f"{name}: expected a path that ends in {endings}, got {str(path)!r:.200}")
+    if not ending.endswith(CSV + TSV + LINES + PARQUET):
+        endings, advice = ", ".join(CSV + TSV + LINES + PARQUET), "save it as CSV, or read it with pandas and give that"
+        raise DataError(f"{name}: expected a path that ends in {endings}, got {str(path)!r:.200}; {advice}")
     try:
         if not path.is_file():
             raise DataError(f"{name}: expected a file, got {str(path)!r:.200}, which is none; check the path")
-        return read_csv(path, name, MOST_CELLS) if ending.endswith(CSV) else _from_parquet(path, name)
+        if ending.endswith(PARQUET):
+            return (*_from_parquet(path, name), ())
+        if ending.endswith(LINES):
+            return _from_lines(path, name)
+        columns, lines = read_csv(path, name, MOST_CELLS, "\t" if ending.endswith(TSV) else ",")
+        return columns, len(lines), lines
     except (OSError, ValueError) as error:
         raise DataError(f"{name}: expected a file that can be read, got {str(path)!r:.200} ({error!s:.200})") from None
+
+
+def _from_lines(path: Path, name: str) -> tuple[Columns, int, tuple[int, ...]]:
+    """JSON lines; .gz compressed."""
+    try:
+        with gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            rows = read_json_lines(file, parse_row)
+    except (DataError, EOFError, zlib.error) as error:
+        raise DataError(f"{name}: {path}: {error}") from None
+    return (*_from_rows(rows.values(), name), tuple(rows))
 
 
 def _from_parquet(path: Path, name: str) -> tuple[Columns, int]:
@@ -187,18 +222,25 @@ def ids_of(table: Table, column: str, name: str) -> list[Id]:
         raise DataError(
             f"{name}: {wanted}, and there is none; {closest(column if isinstance(column, str) else '', table.columns)}"
         )
-    ids = [_id(value, name, column, row) for row, value in enumerate(table.columns[column])]
-    if len(set(ids)) < len(ids):
-        seen: set[Id] = set()
-        for row, each in enumerate(ids):
-            if each in seen:
-                got = f"got {each!r:.100} again in row {row}"
-                raise DataError(f"{name}: column {column!r:.100}: expected every id once, {got}; keep one row of it")
-            seen.add(each)
+    ids = [_id(value, name, column, row, table) for row, value in enumerate(table.columns[column])]
+    if len(distinct(ids)) < len(ids):
+        raise _twice(ids, name, column, table)
     return ids
 
 
-def _id(value: Value, name: str, column: str, row: int) -> Id:
+def _twice(ids: list[Id], name: str, column: str, table: Table) -> DataError:
+    seen: set[Id] = set()
+    for row, each in enumerate(ids):
+        other = other_form(each)
+        if each in seen or (other is not None and other in seen):
+            same = "" if each in seen else f", which is the same id as {other!r:.100}"
+            got = f"got {each!r:.100} again in {table.place(row)}{same}"
+            return DataError(f"{name}: column {column!r:.100}: expected every id once, {got}; keep one row of it")
+        seen.add(each)
+    raise ValueError("expected an id that comes twice, got none")
+
+
+def _id(value: Value, name: str, column: str, row: int, table: Table) -> Id:
     if type(value) is str and 0 < len(value) <= 100:  # nearly all: no text for a sentence that is not needed
         return value
-    return plain_id(value, f"{name}: column {column!r:.100}, row {row}")
+    return plain_id(value, f"{name}: column {column!r:.100}, {table.place(row)}")

@@ -6,7 +6,7 @@ a tuple of float (a vector). Numbers are finite and at most `LARGEST` in size, t
 
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -37,6 +37,18 @@ WANTED = "expected a number, true or false, text, a date, a list of tags or a ve
 
 class NotPlain(ValueError):
     """A value that no cell may hold; the text says what was expected, what came and what to do."""
+
+
+class RowError(DataError):
+    """A value that does not fit and its row (None: it came alone), which a reader of files tells by its line."""
+
+    def __init__(self, head: str, said: str, row: int | None) -> None:
+        super().__init__(f"{head}{'' if row is None else f', row {row}'}: {said}")
+        self.head, self.said, self.row = head, said, row
+
+    def told(self, place: Callable[[int], str]) -> str:
+        """The sentence with the place of the row in its table."""
+        return str(self) if self.row is None else f"{self.head}, {place(self.row)}: {self.said}"
 
 
 def plain(value: Any) -> Value:
@@ -97,7 +109,7 @@ def _converted(value: Any) -> Value:
         return plain(value.item())
     entries = _entries(value)
     if entries is None:
-        raise NotPlain(f"{WANTED}, got a {name:.100}" + (f"; {_ADVICE[name]}" if name in _ADVICE else ""))
+        raise NotPlain(f"{WANTED}, got {kind_of(value)}" + (f"; {_ADVICE[name]}" if name in _ADVICE else ""))
     return _sequence(entries, ordered=not isinstance(value, set | frozenset))
 
 
@@ -125,7 +137,7 @@ def _real(value: Any) -> Value:
     try:
         return _number(int(value) if isinstance(value, int) else float(value))
     except (OverflowError, ValueError, TypeError):
-        raise NotPlain(f"expected a finite number, got a {type(value).__name__:.100} that no float can hold") from None
+        raise NotPlain(f"expected a finite number, got {kind_of(value)} that no float can hold") from None
 
 
 def _day(value: date) -> date:
@@ -190,8 +202,10 @@ def text_of(value: Value) -> str:
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
-def plain_column(values: Sequence[Any], table: str, column: str) -> list[Value]:
-    """A column of plain values; the first one that cannot be is named by its column and row (0, 1, …)."""
+def plain_column(
+    values: Sequence[Any], table: str, column: str, place: Callable[[int], str] = "row {}".format
+) -> list[Value]:
+    """A column of plain values; the first one that cannot be is named by its column and the place of its row."""
     try:
         return [plain(value) for value in values]
     except NotPlain:
@@ -200,14 +214,14 @@ def plain_column(values: Sequence[Any], table: str, column: str) -> list[Value]:
         try:
             plain(value)
         except NotPlain as error:
-            raise DataError(f"{table}: column {column!r:.100}, row {row}: {error}") from None
+            raise DataError(f"{table}: column {column!r:.100}, {place(row)}: {error}") from None
     raise DataError(f"{table}: column {column!r:.100}: {WANTED} in each row, got values that change when read")
 
 
 def plain_row(row: Any, table: str) -> dict[str, Value]:
     """One row given as a mapping (a request's context, a user's features), checked and with plain values."""
     if not isinstance(row, Mapping):
-        raise DataError(f"{table}: expected a dictionary of column names and values, got a {type(row).__name__:.100}")
+        raise DataError(f"{table}: expected a dictionary of column names and values, got {kind_of(row)}")
     found: dict[str, Value] = {}
     for name, value in row.items():
         check_name(name, table)
@@ -221,6 +235,12 @@ def plain_row(row: Any, table: str) -> dict[str, Value]:
 def shown(value: object) -> str:
     """A value in a sentence, at most 100 characters; its type where it cannot be written."""
     return brief(value)
+
+
+def kind_of(value: object) -> str:
+    """The type of a value in a sentence: `a list`, `an int`."""
+    name = f"{type(value).__name__:.100}"
+    return f"{'an' if name[:1].lower() in tuple('aeiou') else 'a'} {name}"
 
 
 def check_name(name: Any, table: str) -> None:
@@ -250,7 +270,8 @@ def plain_id(value: Any, where: str) -> Id:
         came = "a missing value" if found is None else f"{found!r:.100}"
         raise DataError(f"{where}: expected text or a whole number as an id, got {came}; give every row its own id")
     if isinstance(found, str) and not 0 < len(found) <= LONGEST_ID:
-        raise DataError(f"{where}: expected an id of 1 to {LONGEST_ID} characters, got {len(found)}")
+        came = f"a text of {len(found):,}" if found else "an empty text; give every row its own id"
+        raise DataError(f"{where}: expected an id of 1 to {LONGEST_ID} characters, got {came}")
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.log.logged_slates import LoggedSlate, read_slates
 from neuclust.recommender.options import Settings
+from neuclust.recommender.tables.json_lines import read_json_lines
 from neuclust.recommender.tables.tables import Table, read_table
 from neuclust.recommender.tables.values import Value, plain_row, value_from_json, value_to_json
 from neuclust.serve.api.problems import Refused
@@ -88,7 +89,7 @@ def _kind(media: str) -> str:
 
 def _json_rows(body: bytes, lines: bool) -> list[Any]:
     if lines:
-        return [_line(line, at) for at, line in enumerate(body.splitlines(), 1) if line.strip()]
+        return list(read_json_lines(body.splitlines(), _line).values())
     found = parsed(body)
     if not isinstance(found, list):
         raise Refused(400, "body: expected a list of objects, or one object per line as application/x-ndjson")
