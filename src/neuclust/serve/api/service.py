@@ -63,7 +63,7 @@ class Service:
         if found is None or found.id != head.id:
             found = Served.started(self.store, head)
             found.follow(self.store, head)
-            newest = newest_model(self.store, head)
+            newest = newest_model(self.store, head, found.version)
             if newest is not None:  # before the first answer: the follower would bring it a moment later
                 found.take(newest[1], newest[0])
             gc.collect()
