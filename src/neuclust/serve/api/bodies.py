@@ -172,6 +172,7 @@ class Described(BaseModel):
     model_version: int
     promoted: int | None
     frozen: bool
+    problem: str = Field("", description="why it cannot be served or kept up to date; empty: it can")
 
 
 class Listed(BaseModel):

@@ -13,7 +13,7 @@ from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, r
 from neuclust.serve.api.service import Service
 from neuclust.serve.configuration import Configuration as Kept
 from neuclust.serve.events import config_event
-from neuclust.serve.store.contract import Exists
+from neuclust.serve.store.contract import Exists, Head
 
 routes = router()
 
@@ -46,6 +46,10 @@ async def list_recommenders(service: Serving) -> Any:
     heads = await asyncio.to_thread(service.store.heads)
     found = []
     for head in heads:
+        problem = service.follower.problem(head.name)
+        if problem and head.name not in service.served:  # the others are told all the same
+            found.append(_unopened(head, problem))
+            continue
         try:
             found.append(await described(service, head.name))
         except Refused:  # deleted meanwhile
@@ -114,7 +118,16 @@ async def described(service: Service, name: str) -> dict[str, Any]:
             "items": len(served.stock.catalogue), "users": len(served.stock.users), "events": head.seq,
             "learned_events": 0 if progress is None else min(progress.seq, head.seq),
             "lessons": 0 if progress is None else progress.lessons, "model_version": served.version,
-            "promoted": head.promoted, "frozen": served.schema is not None,
+            "promoted": head.promoted, "frozen": served.schema is not None, "problem": service.follower.problem(name),
         }  # fmt: skip
 
     return await service.with_served(name, look)
+
+
+def _unopened(head: Head, problem: str) -> dict[str, Any]:
+    """What the store alone knows of a recommender that cannot be opened."""
+    return {
+        "name": head.name, "created": moment(head.created), "configuration": {}, "items": 0, "users": 0,
+        "events": head.seq, "learned_events": 0, "lessons": 0, "model_version": 0, "promoted": head.promoted,
+        "frozen": head.frozen > 0, "problem": problem,
+    }  # fmt: skip
