@@ -43,6 +43,16 @@ def test_a_log_that_agrees_is_told_so(address: str, capsys: pytest.CaptureFixtur
         replayed(ReplayOptions(address, recommender="shopp"))
 
 
+def test_a_store_without_recommenders_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fails when nothing was replayed, and the command ends as if all had been whole."""
+    empty = f"sqlite:{tmp_path / 'empty.db'}"
+    open_store(empty).close()
+    assert replayed(ReplayOptions(empty, verify=True)) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "there are no recommenders, nothing was replayed" in said.err
+
+
 def test_another_model_and_another_environment_are_told(address: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Fails when a model that does not follow from the log is taken for the same, or the reason is not looked for."""
     store = open_store(address)
