@@ -96,7 +96,9 @@ class Reader:
         now = self.clock()
         known = [self.answers.find(request) for request in requests]
         new, again = distinct(requests, known)
-        chooser = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner)
+        chooser = Chooser(
+            self.schema, self.stock.catalogue, self.stock.users, self.learner, self.settings.feedback.span
+        )
         offers = [offer(request, self.stock.catalogue) for request in new]
         users = [chooser.user_row(request) for request in new]
         self.asked.note(new)

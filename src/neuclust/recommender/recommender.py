@@ -105,7 +105,8 @@ class Recommender:
                 (*self.ids.next(request), nothing_chosen(found))
                 for request, found in zip(requests, offers, strict=True)
             ]
-        chooser, side = Chooser(schema, stock.catalogue, stock.users, learner), schema.user
+        span, side = self.settings.feedback.span, schema.user
+        chooser = Chooser(schema, stock.catalogue, stock.users, learner, span)
         users = [chooser.user_row(request) for request in requests]  # refuses values of a wrong type
         self.schema, self.learner, self.stock = schema, learner, stock  # nothing is refused from here on
         if not side.settled:

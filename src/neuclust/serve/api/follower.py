@@ -62,7 +62,7 @@ class Follower:
     def _run(self) -> None:
         while not self._ended.wait(EVERY):
             try:
-                self._look()
+                self.look()
                 if time.monotonic() - self._settled >= SETTLE:
                     self._service.store.settle()
                     self._settled = time.monotonic()
@@ -71,7 +71,8 @@ class Follower:
             except Exception:
                 LOG.exception("follower")
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """One turn over all recommenders."""
         service = self._service
         heads = {head.name: head for head in service.store.heads()}
         for name in [name for name in service.served if name not in heads]:

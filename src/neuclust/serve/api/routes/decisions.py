@@ -11,7 +11,7 @@ from fastapi.responses import StreamingResponse
 from neuclust.errors import NeuclustError
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.explaining.explain import explain
-from neuclust.serve.api.answering.answers import answer_of
+from neuclust.serve.api.answering.answers import Span, answer_of
 from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.bodies import Decisions, Found, moment
 from neuclust.serve.api.problems import Refused
@@ -37,7 +37,10 @@ async def list_decisions(
     served = await service.known(name)
     rows = await asyncio.to_thread(service.store.latest, served.id, DECISION, limit, before)
     kept = [row for row in rows if row.payload is not None]
-    return {"decisions": [told(row) for row in kept], "next": str(rows[-1].seq) if len(rows) == limit else None}
+    return {
+        "decisions": [told(row, served.span) for row in kept],
+        "next": str(rows[-1].seq) if len(rows) == limit else None,
+    }
 
 
 @routes.get(
@@ -57,13 +60,17 @@ async def get_decision(
     came = await asyncio.to_thread(service.store.find_about, served.id, id, MOST_FEEDBACK)
     async with _explaining:
         why = await asyncio.to_thread(_why, served, row)
-    return {**told(row), "why": why, "feedback": [message(each) for each in came if each.payload is not None]}
+    return {
+        **told(row, served.span),
+        "why": why,
+        "feedback": [message(each) for each in came if each.payload is not None],
+    }
 
 
-def told(row: Row) -> dict[str, Any]:
+def told(row: Row, span: Span) -> dict[str, Any]:
     """A decision of the log, with its time and user."""
     assert row.payload is not None
-    return {**answer_of(decode(row.payload)), "user": row.user, "time": moment(row.time), "seq": row.seq}
+    return {**answer_of(decode(row.payload), span), "user": row.user, "time": moment(row.time), "seq": row.seq}
 
 
 def message(row: Row) -> dict[str, Any]:

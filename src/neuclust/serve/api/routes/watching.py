@@ -99,7 +99,12 @@ def _told(service: Service, served: Served, drawn: dict[str, Any] | None) -> dic
         "mode": served.configuration.mode, "policy": served.settings.policy.name,
     }  # fmt: skip
     return overview(
-        head, store.progress(head.id), store.versions(head.id, LATEST), [told(row) for row in latest], health, drawn
+        head,
+        store.progress(head.id),
+        store.versions(head.id, LATEST),
+        [told(row, served.span) for row in latest],
+        health,
+        drawn,
     )
 
 
