@@ -175,6 +175,27 @@ class Described(BaseModel):
     problem: str = Field("", description="why it cannot be served or kept up to date; empty: it can")
 
 
+class Column(BaseModel):
+    """How a column is read: its kind, how many numbers it becomes and which, and why."""
+
+    table: str = Field(examples=["items"], description="items, users or context")
+    column: str
+    kind: str
+    width: int
+    how: str
+    why: str
+    settled: bool = Field(description="false: its scale still moves, or the first request may change all of it")
+
+
+class Columns(BaseModel):
+    """How all columns are read; a draft until the first request has fixed it (`frozen`)."""
+
+    frozen: bool
+    settled: bool
+    columns: list[Column]
+    crossed: list[str] = Field(description="how users and items meet, in words")
+
+
 class Listed(BaseModel):
     recommenders: list[Described]
 

@@ -21,9 +21,11 @@ function frame(width, height, points, form, label) {
   const inner = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
   const y = (value) => inner.bottom - ((Math.min(Math.max(value, least), most) - least) / (most - least)) * (inner.bottom - inner.top);
   const root = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, class: "chart" });
-  for (const tick of ticks(least, most)) {
+  const shown = ticks(least, most);
+  const whole = shown.every(Number.isInteger);
+  for (const tick of shown) {
     root.append(svg("line", { class: "grid", x1: inner.left, x2: inner.right, y1: y(tick), y2: y(tick) }));
-    root.append(svg("text", { class: "tick", x: inner.left - 6, y: y(tick) + 4, "text-anchor": "end" }, form(tick)));
+    root.append(svg("text", { class: "tick", x: inner.left - 6, y: y(tick) + 4, "text-anchor": "end" }, whole ? form(tick).replace(/\.0+$/, "") : form(tick)));
   }
   return { root, inner, y };
 }
@@ -43,11 +45,11 @@ const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10
 // Round times of a clock, so that no two read alike.
 function times(from, to, most) {
   const wanted = (to - from) / most;
-  const step = STEPS.find((each) => each >= wanted) ?? 86400 * Math.ceil(wanted / 86400);
+  const step = STEPS.find((each) => each >= 0.8 * wanted) ?? 86400 * Math.ceil(wanted / 86400);
   const zone = 60 * new Date(1000 * from).getTimezoneOffset();
   const found = [];
   for (let at = Math.ceil((from - zone) / step); at * step + zone <= to; at += 1) found.push(at * step + zone);
-  return found;
+  return found.length > 1 ? found : [from, to];
 }
 
 function timeAxis(root, inner, height, from, to) {

@@ -6,8 +6,9 @@ from typing import Any
 from fastapi import Response
 
 from neuclust.errors import ConfigError
+from neuclust.serve.api.answering.columns import columns_of
 from neuclust.serve.api.answering.served import Served
-from neuclust.serve.api.bodies import Changes, Configuration, Described, Listed, moment
+from neuclust.serve.api.bodies import Changes, Columns, Configuration, Described, Listed, moment
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
 from neuclust.serve.api.service import Service
@@ -64,6 +65,16 @@ async def list_recommenders(service: Serving) -> Any:
 async def get_recommender(name: Name, service: Serving) -> Any:
     """A recommender as it is now."""
     return await described(service, name)
+
+
+@routes.get(
+    "/v1/recommenders/{name}/features", tags=["recommenders"], response_model=Columns, responses=refusals(),
+    dependencies=[allowed("admin")],
+)  # fmt: skip
+async def get_features(name: Name, service: Serving) -> Any:
+    """How every column is read and why, and how users and items meet; a draft before the first request."""
+    tell = await service.with_served(name, columns_of)
+    return await asyncio.to_thread(tell)
 
 
 @routes.patch(
