@@ -38,6 +38,7 @@ class Watched:
     statistics: Statistics = field(default_factory=Statistics)
     promoted: int | None = None
     units: Units = field(default_factory=Units)
+    lost: list[dict[str, Any]] = field(default_factory=list)  # messages of every decision that learning refused
     drawn: dict[str, Any] | None = None  # the map, which changes with the items alone
 
     def play(self, decisions: int) -> None:
@@ -53,7 +54,12 @@ class Watched:
     def overview(self) -> dict[str, Any]:
         seq, now = (1, 1e6) if self.shop is None else (len(self.shop.rows), self.shop.clock.now)
         head = Head(1, self.name, seq, now, b"", 1, 1, self.promoted, 0, b"", 1e6)
-        progress = Progress(seq, seq // 2, now, {KEY: self.statistics.view(), UNITS: self.units.saved})
+        progress = Progress(
+            seq,
+            seq // 2,
+            now,
+            {KEY: self.statistics.view(), UNITS: self.units.to_json(), "counts": {"refused": len(self.lost)}},
+        )
         versions = [Version(number, number, now, 10 * number, True, number > 1) for number in (3, 2, 1)]
         if self.drawn is None and self.shop is not None and self.shop.live.learner is not None:
             self.drawn = item_map(sampled(self.shop.live.stock.catalogue), self.shop.live.learner.policy)
@@ -69,7 +75,7 @@ class Watched:
         said = [json.loads(row.payload or b"") for row, _ in rows if row.key == f"f-{id}"]
         shop = self.shop.live if found["arm"] == "live" else self.shop.baseline
         why = explain(shop, Choice.from_json(found["choice"])).to_json()["items"]
-        return {**answer(id, found), "why": why, "feedback": said}
+        return {**answer(id, found), "why": why, "feedback": [*said, *self.lost]}
 
 
 def answer(id: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def shops() -> dict[str, Watched]:
     shop = Watched("shop", Shop(holdout=0.25, answered=1.0))
     hostile = Watched("hostile", Shop(hostile=HOSTILE, count=8))
     money = Watched("money", Shop(answered=1.0), units=Units(0.0, 200.0, 3))
+    money.lost.append({"items": {"item-1": 1}, "status": "refused", "reason": "expected no other values, <b>got</b> 1"})
     few = Watched("few", Shop(answered=0.5, gap=0.3))
     for each, decisions in ((shop, 500), (hostile, 30), (money, 60), (few, 8)):
         each.play(decisions)
@@ -88,6 +89,18 @@ def test_money_is_not_called_clicks(desk: Session, shops: dict[str, Watched]) ->
     assert "lick" not in page.locator("#overview").inner_text()
     page.locator("#chooser").select_option("shop")
     expect(page.locator("#clicks-title")).to_have_text("Clicks per request over time")
+
+
+def test_messages_that_did_not_count_are_told(desk: Session) -> None:
+    """Fails when a message that learning refused looks like one that counts, or nobody counts it."""
+    page = desk.open("#money")
+    expect(page.locator("#health .warning")).to_have_text("1 message did not count: the decision it is for tells why.")
+    page.locator("#decisions summary").first.click()
+    refused = page.locator('#decisions li[data-status="refused"]').first
+    expect(refused).to_have_text("item-1 – refused: expected no other values, <b>got</b> 1")
+    page.locator("#chooser").select_option("shop")
+    expect(page.locator("#health")).to_contain_text("messages refused by learning0")
+    expect(page.locator("#health .warning")).to_have_count(0)
 
 
 def test_no_two_times_of_an_axis_read_alike(desk: Session) -> None:

@@ -257,7 +257,11 @@ class Health(BaseModel):
 
 
 class Found(BaseModel):
-    """A decision: what was answered, why each item, and the feedback that came, oldest first."""
+    """A decision: what was answered, why each item, and the feedback that came, oldest first.
+
+    A message has a `status`, what learning made of it: learned, waiting, late (after the end of its window), refused,
+    duplicate, or unknown where that is no longer kept. `reason` says why it does not count, or not yet.
+    """
 
     model_config = ConfigDict(extra="allow")
 

@@ -125,7 +125,7 @@ class Follower:
             state = self.fold.at
             self._summary = {
                 "popular": state.popularity.top(state.shop.stock.catalogue), "statistics": state.statistics.view(),
-                UNITS: _units(state.shop.settings).saved,
+                UNITS: _units(state.shop.settings).to_json(),
             }  # fmt: skip
             self._summed = time.monotonic()
         counts = asdict(self.fold.shop.decisions.counts)

@@ -3,13 +3,14 @@
 Its keys:
 
 - `name`, `created`, `events`, `time`: of the log; `time` is that of its last event, in seconds;
-- `learner`: `applied` events, how many it is `behind`, `lag` in seconds, `lessons`, when it last `said` so, `problem`;
+- `learner`: `applied` events, how many it is `behind`, `lag` in seconds, `lessons`, when it last `said` so, `problem`,
+  and how many messages it has `refused` or found too `late`, which were acknowledged and do not count;
 - `versions`: the latest models, newest first, with `serving` on the one that is served; `promoted`: the pinned one;
 - `health`: as it was given;
 - `totals`: `decisions` and `answered` of all arms;
 - `comparison`: `comparison.comparison`; `series`: `series.series`;
 - `slots`: `slot`, `mean`, `low`, `high`, `count` of what live slots earn;
-- `reward`: the range of an item's reward, `low` and `high`, whether it is `clicks`, and the `digits` to show; all
+- `reward`: the range of an item's reward, `low` and `high`, whether it is `clicks`, the `digits` to show, and more; all
   numbers of the overview are in its units: `clicks` is what a request earned, or an item in all;
 - `random`: `ess` (even draws that exploring slots are worth) and `problem`, a sentence where random cannot be told;
 - `items`: what was chosen lately: `item`, `chosen`, `answered`, `clicks`; counts fade;
@@ -68,14 +69,14 @@ def _learner(head: Head, progress: Progress | None) -> dict[str, Any]:
     if progress is None:
         return {
             "applied": 0, "behind": head.seq, "lag": head.time - head.created, "lessons": 0, "said": None,
-            "problem": "the learner has not looked at this recommender yet",
+            "refused": 0, "late": 0, "problem": "the learner has not looked at this recommender yet",
         }  # fmt: skip
     behind = max(head.seq - progress.seq, 0)
     lag = max(head.time - progress.time, 0.0) if behind else 0.0
-    problem = progress.told.get("problem") or None
+    problem, counts = progress.told.get("problem") or None, progress.told.get("counts") or {}
     return {
         "applied": progress.seq, "behind": behind, "lag": lag, "lessons": progress.lessons, "said": progress.time,
-        "problem": problem,
+        "refused": counts.get("refused", 0), "late": counts.get("late", 0), "problem": problem,
     }  # fmt: skip
 
 

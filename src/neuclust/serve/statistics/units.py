@@ -1,13 +1,14 @@
 """The units in which people read rewards: statistics are kept on the policy's scale of 0 to 1 and told in these."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self, TypeVar
 
 from neuclust.serve.statistics.statistics import Statistics
 from neuclust.serve.statistics.sums import Estimate
 from neuclust.serve.store.contract import Progress
 
-KEY = "units"  # of `Progress.told`, as `Units.saved` gives them
+KEY = "units"  # of `Progress.told`, as `Units.to_json` gives them
+SAVED = ("low", "high", "slots", "reward")
 PER_SLOT = "sum"  # the slate's reward of which the policy learns the mean per slot
 Found = TypeVar("Found", Estimate, Estimate | None)
 
@@ -25,11 +26,7 @@ class Units:
     def of(cls, progress: Progress | None) -> Self:
         """Those that the learner told, clicks where it told none."""
         saved = None if progress is None else progress.told.get(KEY)
-        return cls() if saved is None else cls(*saved)
-
-    @property
-    def saved(self) -> list[Any]:
-        return [self.low, self.high, self.slots, self.reward]
+        return cls() if saved is None else cls(*(saved[name] for name in SAVED))
 
     @property
     def clicks(self) -> bool:
@@ -88,7 +85,7 @@ class Units:
         return f" ({self.number(found.low)} to {self.number(found.high)})"
 
     def to_json(self) -> dict[str, Any]:
-        return {"low": self.low, "high": self.high, "clicks": self.clicks, "digits": self.digits}
+        return {**asdict(self), "clicks": self.clicks, "digits": self.digits}
 
     def _on(self, found: Found, offset: float) -> Found:
         if found is None:
