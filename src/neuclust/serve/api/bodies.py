@@ -14,7 +14,7 @@ def _as_text(value: Any) -> Any:
 
 
 Id = Annotated[Text, BeforeValidator(_as_text, json_schema_input_type=str | int)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"  # of a recommender
 
 
 def _as_texts(values: Any) -> Any:
