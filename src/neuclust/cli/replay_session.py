@@ -43,7 +43,8 @@ def replayed(options: ReplayOptions) -> int:
 
 def _lines(result: ReplayResult, verified: bool) -> list[str]:
     """What was found, in sentences."""
-    events = f"{result.name}: {result.seq - result.base:,} events, {result.lessons:,} lessons"
+    since = f" {result.since} (base at event {result.base:,})" if result.since else ""
+    events = f"{result.name}: {result.seq - result.base:,} events{since}, {result.lessons:,} lessons"
     if result.problem is not None:
         return [f"{events}, then: {result.problem}"]
     if not verified:

@@ -131,12 +131,13 @@ export function showHealth({ learner, health, events, time, created }) {
       ["lag", duration(learner.lag)], ["lessons learned", count(learner.lessons)],
       ["messages refused by learning", count(learner.refused ?? 0)], ["messages after the end of their window", count(learner.late ?? 0)],
       ["learner last heard", clock(learner.said, 86401)], ["last event", clock(time, 86401)], ["made", clock(created, 86401)],
-      ...Object.entries(health).filter(([, value]) => value !== null && typeof value !== "object").map(([key, value]) => [key.replaceAll("_", " "), plain(value)]),
+      ...Object.entries(health).filter(([key, value]) => key !== "problem" && value !== null && typeof value !== "object").map(([key, value]) => [key.replaceAll("_", " "), plain(value)]),
     ];
     const list = el("dl", {}, rows.map(([key, value]) => el("div", {}, el("dt", {}, key), el("dd", {}, value))));
     const lost = (learner.refused ?? 0) + (learner.late ?? 0);
     return [
       learner.problem ? el("p", { class: "problem" }, learner.problem) : null,
+      health.problem ? el("p", { class: "problem" }, health.problem) : null,
       lost ? el("p", { class: "warning" }, `${plural(lost, "message")} did not count: the decision it is for tells why.`) : null,
       list,
     ];
