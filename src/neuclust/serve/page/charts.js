@@ -141,8 +141,8 @@ export function watchedLines(place, lines, options) {
 function alone(shown) {
   const lines = shown.filter((line) => line.points.length === 1);
   if (!lines.length) return null;
-  const counts = lines.map((line) => `${line.title} (${count(line.points[0].count)})`).join(", ");
-  return el("p", { class: "note" }, `One point so far, with its interval, of all decisions there are: ${counts}. A line begins with the second point.`);
+  const counts = lines.map((line) => `${line.title}, of ${count(line.points[0].count)} decisions`).join("; ");
+  return el("p", { class: "note" }, `One point so far, over the whole time: ${counts}. What changes over time shows from the second point on.`);
 }
 
 function said(line, time, form) {
