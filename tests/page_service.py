@@ -135,7 +135,8 @@ def application(shops: dict[str, Watched], key: str | None = None) -> FastAPI:
     @app.get("/v1/recommenders/{name}/features")
     def columns(name: str) -> Any:
         shop = shops[name].shop
-        assert shop is not None
+        if shop is None:
+            return {"frozen": False, "settled": False, "columns": [], "crossed": []}
         return columns_of(cast("Served", shop.live))()
 
     @app.post("/v1/recommenders/{name}/versions/{version}:promote")
