@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
@@ -18,10 +18,14 @@ from simulated_log import Shop
 
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.explaining.explain import explain
+from neuclust.serve.api.answering.columns import columns_of
+from neuclust.serve.api.answering.served import Served
 from neuclust.serve.page import POLICY, page_files
 from neuclust.serve.statistics.clusters import item_map, sampled
 from neuclust.serve.statistics.overview import KEY, overview
 from neuclust.serve.statistics.statistics import Statistics
+from neuclust.serve.statistics.units import KEY as UNITS
+from neuclust.serve.statistics.units import Units
 from neuclust.serve.store.contract import DECISION, Head, Progress, Version
 
 
@@ -33,6 +37,8 @@ class Watched:
     shop: Shop | None = None
     statistics: Statistics = field(default_factory=Statistics)
     promoted: int | None = None
+    units: Units = field(default_factory=Units)
+    lost: list[dict[str, Any]] = field(default_factory=list)  # messages of every decision that learning refused
     drawn: dict[str, Any] | None = None  # the map, which changes with the items alone
 
     def play(self, decisions: int) -> None:
@@ -48,7 +54,12 @@ class Watched:
     def overview(self) -> dict[str, Any]:
         seq, now = (1, 1e6) if self.shop is None else (len(self.shop.rows), self.shop.clock.now)
         head = Head(1, self.name, seq, now, b"", 1, 1, self.promoted, 0, b"", 1e6)
-        progress = Progress(seq, seq // 2, now, {KEY: self.statistics.view()})
+        progress = Progress(
+            seq,
+            seq // 2,
+            now,
+            {KEY: self.statistics.view(), UNITS: self.units.to_json(), "counts": {"refused": len(self.lost)}},
+        )
         versions = [Version(number, number, now, 10 * number, True, number > 1) for number in (3, 2, 1)]
         if self.drawn is None and self.shop is not None and self.shop.live.learner is not None:
             self.drawn = item_map(sampled(self.shop.live.stock.catalogue), self.shop.live.learner.policy)
@@ -64,7 +75,7 @@ class Watched:
         said = [json.loads(row.payload or b"") for row, _ in rows if row.key == f"f-{id}"]
         shop = self.shop.live if found["arm"] == "live" else self.shop.baseline
         why = explain(shop, Choice.from_json(found["choice"])).to_json()["items"]
-        return {**answer(id, found), "why": why, "feedback": said}
+        return {**answer(id, found), "why": why, "feedback": [*said, *self.lost]}
 
 
 def answer(id: str, content: dict[str, Any]) -> dict[str, Any]:
@@ -120,6 +131,13 @@ def application(shops: dict[str, Watched], key: str | None = None) -> FastAPI:
     def decided(name: str, id: str) -> Any:
         found = shops[name].decision(id)
         return found if found is not None else JSONResponse({"detail": "expected a decision that is there"}, 404)
+
+    @app.get("/v1/recommenders/{name}/features")
+    def columns(name: str) -> Any:
+        shop = shops[name].shop
+        if shop is None:
+            return {"frozen": False, "settled": False, "columns": [], "crossed": []}
+        return columns_of(cast("Served", shop.live))()
 
     @app.post("/v1/recommenders/{name}/versions/{version}:promote")
     def promote(name: str, version: str) -> Any:

@@ -11,11 +11,14 @@ from simulated_service import stored, visits
 from neuclust.cli.commands.replay import ReplayOptions
 from neuclust.cli.replay_session import replayed
 from neuclust.errors import DataError
+from neuclust.serve.events import erasure_event
 from neuclust.serve.fold.replay import replay
 from neuclust.serve.learner.lease import Lease
 from neuclust.serve.learner.loop import Loop
+from neuclust.serve.learner.publishing import Pace
 from neuclust.serve.store.contract import Version
 from neuclust.serve.store.opening import open_store
+from neuclust.serve.store.sql import SqlStore
 
 
 @pytest.fixture
@@ -41,6 +44,39 @@ def test_a_log_that_agrees_is_told_so(address: str, capsys: pytest.CaptureFixtur
     assert told["compared"] >= 2
     with pytest.raises(DataError, match="did you mean shop"):
         replayed(ReplayOptions(address, recommender="shopp"))
+
+
+def test_a_store_without_recommenders_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Fails when nothing was replayed, and the command ends as if all had been whole."""
+    empty = f"sqlite:{tmp_path / 'empty.db'}"
+    open_store(empty).close()
+    assert replayed(ReplayOptions(empty, verify=True)) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "there are no recommenders, nothing was replayed" in said.err
+
+
+def test_a_replay_after_an_erasure_says_where_it_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails when fewer events than the log has are replayed without a word, or a base is not found that is older than
+    the versions that are listed."""
+    store = open_store(f"sqlite:{tmp_path / 'service.db'}")
+    service, loop = stored(store), Loop(store, Lease(store), Pace(publish=0.0, share=0.0))
+    visits(service, 8)
+    (row,) = service.write([erasure_event("e1", "u1")])
+    for seed in range(1, 4):
+        visits(service, 4, seed=seed)
+        while loop.turn() == 0.0:
+            pass
+    loop.finish()
+    (head,) = store.heads()
+    listed = SqlStore.versions
+    monkeypatch.setattr(SqlStore, "versions", lambda store, id, most=1: listed(store, id, most))
+    store.close()
+    assert replayed(ReplayOptions(f"sqlite:{tmp_path / 'service.db'}", verify=True)) == 0
+    said = f"shop: {head.seq - row.seq:,} events since the erasure (base at event {row.seq:,}), "
+    assert capsys.readouterr().out.startswith(said)
 
 
 def test_another_model_and_another_environment_are_told(address: str, capsys: pytest.CaptureFixture[str]) -> None:

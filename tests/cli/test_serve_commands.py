@@ -45,8 +45,25 @@ def test_the_database_may_stand_in_the_environment(
     assert call("keys", "add", "--scope", "admin").code == 0
     assert (tmp_path / "elsewhere.db").exists()
     monkeypatch.delenv("NEUCLUST_DB")
-    assert call("keys", "list").out == ""
+    assert call("keys", "add", "--scope", "admin").code == 0
     assert (tmp_path / "neuclust.db").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["backup", "sqlite:typo.db", "out.db"], ["replay", "sqlite:typo.db", "--verify"],
+     ["keys", "list", "--db", "sqlite:typo.db"], ["keys", "revoke", "ab", "--db", "sqlite:typo.db"]],
+    ids=["backup", "replay", "list", "revoke"],
+)  # fmt: skip
+def test_a_mistyped_database_is_not_made(
+    call: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    """Fails when a command that only reads a database makes one of a mistyped name, and succeeds."""
+    monkeypatch.chdir(tmp_path)
+    answer = call(*words)
+    assert answer.code == 2
+    assert "expected a database that is there, got sqlite:typo.db; check the path" in answer.err
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -196,9 +196,11 @@ def test_items_that_were_not_shown_are_unseen() -> None:
     [((0, 5), 4, 0.8), ((0, 200.0), 50, 0.25), ((1, 5), 1, 0.0), ((-1, 1), 0, 0.5), ((-1, 1), np.float32(1), 1.0)],
 )
 def test_grades_and_money_are_scaled_by_their_range(reward_range: Any, value: Any, expected: float) -> None:
+    """Fails when a policy learns anything but the share of the range, or a person reads that share."""
     shop = shop_of(reward_range=reward_range)
     shop.feedback(shown(shop, "a").id, {"a": value})
-    assert mean(shop, "a") == pytest.approx(expected)
+    assert shop.recommend(eligible=["a"], k=1).logged()[0] == pytest.approx([expected])
+    assert mean(shop, "a") == pytest.approx(value)
     with pytest.raises(DataError, match="expected a number from"):
         shop.feedback(shown(shop, "a").id, {"a": reward_range[1] + 1})
 

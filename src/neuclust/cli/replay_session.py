@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from neuclust.cli.commands.replay import ReplayOptions
@@ -21,12 +22,14 @@ REFRESH = 100  # events between two updates of the bar
 
 def replayed(options: ReplayOptions) -> int:
     """Replay and tell; 1 where something differs."""
-    store = open_store(options.db)
+    store = open_store(options.db, make=False)
     try:
         with _watched(options.quiet) as watch:
             results = replay(store, options.recommender, options.verify, watch)
     finally:
         store.close()
+    if not results:
+        typer.echo(f"{store.address}: there are no recommenders, nothing was replayed", err=True)
     document = json.dumps([each.to_json() for each in results], indent=2) + "\n"
     if options.json == STDOUT:
         sys.stdout.write(document)
@@ -40,7 +43,8 @@ def replayed(options: ReplayOptions) -> int:
 
 def _lines(result: ReplayResult, verified: bool) -> list[str]:
     """What was found, in sentences."""
-    events = f"{result.name}: {result.seq - result.base:,} events, {result.lessons:,} lessons"
+    since = f" {result.since} (base at event {result.base:,})" if result.since else ""
+    events = f"{result.name}: {result.seq - result.base:,} events{since}, {result.lessons:,} lessons"
     if result.problem is not None:
         return [f"{events}, then: {result.problem}"]
     if not verified:

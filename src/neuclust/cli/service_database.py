@@ -24,12 +24,12 @@ def address_of(given: str | None) -> str:
 
 
 @contextmanager
-def opened(db: str | None) -> "Iterator[Store]":
-    """The store of an address, closed afterwards."""
+def opened(db: str | None, make: bool = False) -> "Iterator[Store]":
+    """The store of an address, closed afterwards; one that is not there is refused unless it is to be made."""
     with installed():
         from neuclust.serve.store.opening import open_store
 
-    store = open_store(address_of(db))
+    store = open_store(address_of(db), make)
     try:
         yield store
     finally:

@@ -52,6 +52,13 @@ class RemoteTables:
         """Every user with their values, in the order of their ids."""
         return self._rows("users")
 
+    def features(self) -> dict[str, Any]:
+        """How every column is read and why (`columns`), and how users and items meet (`crossed`).
+
+        A draft until the first request has fixed it (`frozen`).
+        """
+        return self._get("features")
+
     def put_history(self, rows: Iterable[Values], columns: Mapping[str, str] | None = None) -> int:
         """Warm start: slates of another system, a row per decision and item; how many slates it has."""
         content = b"\n".join(as_body(row).content for row in rows)

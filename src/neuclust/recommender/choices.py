@@ -104,8 +104,8 @@ class Choice:
 
     `propensities` are the exact chances of each slot's item given the slots before it, None where the policy's own
     randomness has no closed form. `means` and `bonuses` are what the policy expected of each item and what it added to
-    find out. `short` says that fewer items than asked for could be shown, `reason` why. `ignored` are eligible ids that
-    are unknown or came twice.
+    find out, in the units of the rewards. `short` says that fewer items than asked for could be shown, `reason` why.
+    `ignored` are eligible ids that are unknown or came twice.
     """
 
     id: str
@@ -133,6 +133,11 @@ class Choice:
 
     def __len__(self) -> int:
         return len(self.items)
+
+    def logged(self) -> tuple[list[float], list[float]]:
+        """Means and bonuses on the policy's scale of 0 to 1, which logs have."""
+        slate = None if self.shown is None else self.shown.slate
+        return (self.means, self.bonuses) if slate is None else (slate.means.tolist(), slate.bonuses.tolist())
 
     def to_json(self) -> dict[str, Any]:
         """Everything, with its rows, as JSON values: to be handed from a reader to `Recommender.accept`."""

@@ -12,6 +12,7 @@ from neuclust.errors import DataError
 from neuclust.models.crossed import CrossedRounds
 from neuclust.recommender.choices import Choice, Shown
 from neuclust.recommender.drawn import Drawn, slot_sizes
+from neuclust.recommender.feedback.rewards import stated
 from neuclust.recommender.items.catalogue import Catalogue, Users
 from neuclust.recommender.learner import Learner, SelectsMany
 from neuclust.recommender.requests import Request
@@ -54,6 +55,7 @@ class Chosen:
     reason: str
     ignored: list[Id]
     design: Drawn
+    span: tuple[float, float] = (0.0, 1.0)  # of an item's reward, in whose units a person reads what was expected
 
     def choice(self, id: str, request: Request, now: float, policy: str, model: int) -> Choice:
         """As the user gets it."""
@@ -61,7 +63,9 @@ class Chosen:
         return Choice(
             id=id, items=self.ids,
             propensities=None if slate.propensities is None else slate.propensities.tolist(),
-            means=slate.means.tolist(), bonuses=slate.bonuses.tolist(), short=self.short, reason=self.reason,
+            means=stated(slate.means.tolist(), *self.span),
+            bonuses=stated(slate.bonuses.tolist(), 0.0, self.span[1] - self.span[0]),
+            short=self.short, reason=self.reason,
             ignored=self.ignored,
             explored=[False] * len(self.ids) if slate.explored is None else slate.explored.tolist(),
             required=[str(each) in required for each in self.ids] if required else [],
@@ -139,6 +143,7 @@ class Chooser:
     catalogue: Catalogue
     users: Users
     learner: Learner
+    span: tuple[float, float] = (0.0, 1.0)  # of an item's reward
 
     def row_of(self, request: Request) -> dict[str, Value]:
         """What is known of the request's user: the table's row, then what the request says."""
@@ -213,7 +218,7 @@ class Chooser:
         ruled = None if found.rules is None else round
         sizes = slot_sizes(ruled, len(found.codes), positions.tolist())
         design = Drawn.of(slate, lambda at: self.catalogue.id_of(int(found.codes[at])), sizes)
-        return Chosen(ids, kept, shown, short, why, found.ignored, design)
+        return Chosen(ids, kept, shown, short, why, found.ignored, design, self.span)
 
 
 def of_known_user(request: Request, users: Users) -> Request:

@@ -97,7 +97,9 @@ class Reader:
         requests = [of_known_user(request, self.stock.users) for request in requests]
         known = [self.answers.find(request) for request in requests]
         new, again = distinct(requests, known)
-        chooser = Chooser(self.schema, self.stock.catalogue, self.stock.users, self.learner)
+        chooser = Chooser(
+            self.schema, self.stock.catalogue, self.stock.users, self.learner, self.settings.feedback.span
+        )
         offers = [offer(request, self.stock.catalogue) for request in new]
         users = [chooser.user_row(request) for request in new]
         self.asked.note(new)

@@ -108,7 +108,8 @@ class Recommender:
                 (*self.ids.next(request), nothing_chosen(found))
                 for request, found in zip(requests, offers, strict=True)
             ]
-        chooser, side = Chooser(schema, stock.catalogue, stock.users, learner), schema.user
+        span, side = self.settings.feedback.span, schema.user
+        chooser = Chooser(schema, stock.catalogue, stock.users, learner, span)
         users = [chooser.user_row(request) for request in requests]  # refuses values of a wrong type
         if self.schema is None:
             warn_of_mistakes(schema)

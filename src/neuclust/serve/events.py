@@ -140,7 +140,9 @@ def decision_event(choice: Choice, asked: Asked, **entries: Any) -> Event:
 def decision_parts(choice: Choice, asked: Asked, **entries: Any) -> tuple[Event, dict[str, Any]]:
     """The event of a slate, and its content as it is read back."""
     request = None if choice.request is None else replace(choice.request, request_id=None)
-    content = {"choice": replace(choice, request_id=None, request=request).to_json(), **entries}
+    means, bonuses = choice.logged()
+    kept = replace(choice, request_id=None, request=request, means=means, bonuses=bonuses)
+    content = {"choice": kept.to_json(), **entries}
     user = None if choice.user is None else str(choice.user)
     return Event(DECISION, encode(content), choice.id, asked.request, asked.digest, user), content
 

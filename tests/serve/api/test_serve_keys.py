@@ -24,6 +24,8 @@ ROUTES = {
     ("GET", "/v1/recommenders/{name}"): "recommend", ("PATCH", "/v1/recommenders/{name}"): "admin",
     ("DELETE", "/v1/recommenders/{name}"): "admin",
     ("PUT", "/v1/recommenders/{name}/items/{id}"): "admin", ("DELETE", "/v1/recommenders/{name}/items/{id}"): "admin",
+    ("GET", "/v1/recommenders/{name}/items/{id}"): "admin", ("GET", "/v1/recommenders/{name}/users/{id}"): "admin",
+    ("GET", "/v1/recommenders/{name}/features"): "admin",
     ("GET", "/v1/recommenders/{name}/items"): "admin", ("POST", "/v1/recommenders/{name}/items:batch"): "admin",
     ("PUT", "/v1/recommenders/{name}/users/{id}"): "admin", ("DELETE", "/v1/recommenders/{name}/users/{id}"): "admin",
     ("GET", "/v1/recommenders/{name}/users"): "admin", ("POST", "/v1/recommenders/{name}/users:batch"): "admin",

@@ -76,6 +76,30 @@ def test_items_are_listed_page_by_page(service: RunningService) -> None:
     assert page["total"] == 30
 
 
+def test_one_row_is_looked_at(service: RunningService) -> None:
+    """Fails when an item or a user can be put and listed, but not looked at, or one that is not there has values."""
+    service.call("PUT", "shop/users/ann%2Flee", {"age": 30, "since": {"date": "2026-01-02"}}, 201)
+    values = {"age": 30, "since": {"date": "2026-01-02"}}
+    assert service.call("GET", "shop/users/ann%2Flee", status=200) == {"id": "ann/lee", "values": values}
+    listed = service.call("GET", "shop/items?limit=1", status=200)["items"][0]
+    assert service.call("GET", f"shop/items/{listed['id']}", status=200) == listed
+    assert service.call("GET", "shop/items/nobody", status=404)["field"] == "id"
+    service.call("DELETE", "shop/users/ann%2Flee", status=204)
+    service.call("GET", "shop/users/ann%2Flee", status=404)
+
+
+@pytest.mark.parametrize("table", ["items", "users"])
+def test_a_body_names_no_other_id_than_its_path(service: RunningService, table: str) -> None:
+    """Fails when a row is put under another id than its body says, or the id itself becomes a feature."""
+    refused = service.call("PUT", f"shop/{table}/zz", {"id": "other", "price": 1}, 422)
+    assert refused["field"] == "id"
+    assert "leave it out" in refused["detail"]
+    service.call("GET", f"shop/{table}/zz", status=404)
+    service.call("PUT", f"shop/{table}/77", {"id": 77, "price": 1}, 201)
+    assert service.call("GET", f"shop/{table}/77", status=200)["values"] == {"price": 1}
+    service.call("DELETE", f"shop/{table}/77", status=204)
+
+
 def test_the_same_request_id_gives_the_same_answer(service: RunningService) -> None:
     """Fails when a repeated request is answered anew, or another body under its id is taken."""
     body = {"request_id": "r1", "eligible": [f"i{at}" for at in range(10)], "k": 2}

@@ -99,6 +99,7 @@ def test_nothing_of_an_erased_user_is_left(store: Store, store_address: str) -> 
     head = head_of(store)
     assert head.base == erasure.seq  # what came after it can still be replayed
     (result,) = replay(store)
+    assert result.since == "since the erasure"
     assert result.same, result
     assert result.compared >= 2
     assert loop.followers[head.id].fold.lessons >= before  # what was learned stays
@@ -188,6 +189,7 @@ def test_old_events_are_dropped_up_to_a_state(store: Store) -> None:
     rows = store.read(head.id, 0, 1_000)
     assert [row.seq for row in rows] == list(range(first + 1, head.seq + 1))
     (result,) = replay(store)
+    assert result.since == "since older events were deleted"
     assert result.same, result
     assert result.seq == head.seq
     assert followed(store, head).stock.catalogue.ids() == service.tables.stock.catalogue.ids()

@@ -10,6 +10,8 @@ from page_sessions import PATIENCE, Session, real_browser, session
 from playwright.sync_api import Browser, Page, expect
 from simulated_log import Shop
 
+from neuclust.serve.statistics.units import Units
+
 HOSTILE = (
     "<img src=x onerror=alert(1)>", "\u202egnp.exe", "'\"><script>alert(2)</script>", "{{constructor}}", "a" * 900,
     "../../etc/passwd", "%3Cb%3E", "line\nbreak\u0000null",
@@ -26,9 +28,12 @@ def browser() -> Iterator[Browser]:
 def shops() -> dict[str, Watched]:
     shop = Watched("shop", Shop(holdout=0.25, answered=1.0))
     hostile = Watched("hostile", Shop(hostile=HOSTILE, count=8))
-    shop.play(500)
-    hostile.play(30)
-    return {"shop": shop, "hostile": hostile, "bare": Watched("bare")}
+    money = Watched("money", Shop(answered=1.0), units=Units(0.0, 200.0, 3))
+    money.lost.append({"items": {"item-1": 1}, "status": "refused", "reason": "expected no other values, <b>got</b> 1"})
+    few = Watched("few", Shop(answered=0.5, gap=0.3))
+    for each, decisions in ((shop, 500), (hostile, 30), (money, 60), (few, 8)):
+        each.play(decisions)
+    return {"shop": shop, "hostile": hostile, "money": money, "few": few, "bare": Watched("bare")}
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +74,55 @@ def test_charts_show_the_numbers_of_the_overview(desk: Session, shops: dict[str,
     assert sum(numbers(page, "#map circle.spot", "chosen")) == sum(p["chosen"] for p in wanted["map"]["points"])
     assert page.locator("#comparison li").all_inner_texts() == [row["sentence"] for row in wanted["comparison"]]
     assert page.locator("#now .figure .value").first.inner_text() == f"{wanted['comparison'][0]['clicks']['mean']:.2f}"
+
+
+def test_money_is_not_called_clicks(desk: Session, shops: dict[str, Watched]) -> None:
+    """Fails when rewards that are money are shown as shares of a range, as percents, or as clicks."""
+    page, wanted = desk.open("#money"), shops["money"].overview()
+    earned = wanted["comparison"][0]["clicks"]["mean"]
+    assert page.locator("#now .figure .value").first.inner_text() == f"{earned:.1f}"
+    assert page.locator("#comparison li").first.inner_text().startswith(f"live earns {earned:.1f} per request")
+    expect(page.locator("#clicks-title")).to_have_text("Reward per request over time")
+    expect(page.locator("#slots-title")).to_have_text("Reward by slot")
+    page.locator("#slots details summary").click()
+    assert page.locator("#slots tbody td").first.inner_text() == f"{wanted['slots'][0]['mean']:.1f}"
+    assert "lick" not in page.locator("#overview").inner_text()
+    page.locator("#chooser").select_option("shop")
+    expect(page.locator("#clicks-title")).to_have_text("Clicks per request over time")
+
+
+def test_messages_that_did_not_count_are_told(desk: Session) -> None:
+    """Fails when a message that learning refused looks like one that counts, or nobody counts it."""
+    page = desk.open("#money")
+    expect(page.locator("#health .warning")).to_have_text("1 message did not count: the decision it is for tells why.")
+    page.locator("#decisions summary").first.click()
+    refused = page.locator('#decisions li[data-status="refused"]').first
+    expect(refused).to_have_text("item-1 – refused: expected no other values, <b>got</b> 1")
+    page.locator("#chooser").select_option("shop")
+    expect(page.locator("#health")).to_contain_text("messages refused by learning0")
+    expect(page.locator("#health .warning")).to_have_count(0)
+
+
+def test_no_two_times_of_an_axis_read_alike(desk: Session) -> None:
+    """Fails when an axis of a few seconds tells the same time twice, or a lone point has no word beside it."""
+    page = desk.open("#few")
+    for chart in ("#clicks", "#exploring"):
+        times = page.locator(f"{chart} text.time").all_text_contents()
+        assert len(times) == len(set(times)) > 1
+    assert page.locator("#clicks circle.live").count() == 1
+    assert page.locator("#clicks path.alone.live").get_attribute("d")
+    expect(page.locator("#clicks")).to_contain_text("One point so far")
+
+
+def test_columns_are_folded_and_told(desk: Session) -> None:
+    """Fails when the table stands open, lacks a column, or stays where another shop is chosen."""
+    page = desk.open("#shop")
+    expect(page.locator("#features table")).to_have_count(0)
+    page.locator("#features-part summary").first.click()
+    expect(page.locator("#features tbody th")).to_have_text(["category", "price", "taste"])
+    expect(page.locator("#features tbody tr").nth(1)).to_contain_text("running, 40 values")
+    page.locator("#chooser").select_option("hostile")
+    expect(page.locator("#features tbody tr").nth(1)).to_contain_text("running, 8 values")
 
 
 def test_it_is_live(desk: Session, shops: dict[str, Watched]) -> None:

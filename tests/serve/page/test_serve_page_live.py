@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from page_sessions import PATIENCE, Session, real_browser, session
 from playwright.sync_api import expect
-from running_service import RunningService, running
+from running_service import RunningService, eventually, running
 
 pytestmark = pytest.mark.soak  # it starts the service twice
 
@@ -44,7 +44,9 @@ def watched(service: RunningService) -> Iterator[Session]:
 
 def test_it_shows_what_the_service_knows(service: RunningService, watched: Session) -> None:
     """Fails when the page of the real service lacks a part, complains, or asks anybody else."""
-    page, told = watched.page, service.call("GET", "shop/overview", status=200)
+    page = watched.page
+    eventually(lambda: bool(service.call("GET", "shop/overview")["comparison"]), "numbers are told every few seconds")
+    told = service.call("GET", "shop/overview", status=200)
     expect(page.locator("#comparison li").first).to_have_text(told["comparison"][0]["sentence"])
     expect(page.locator("#map circle.spot")).to_have_count(30)
     expect(page.locator("#slots rect.bar")).to_have_count(3)

@@ -315,6 +315,8 @@ def test_progress_and_what_was_told(store: Store) -> None:
     assert store.progress(head.id) == Progress(4, 3, 6.0, {"loss": 0.25})
     assert store.told(head.id, 0, 10) == {1: b"one", 2: b"two", 4: b"four"}
     assert list(store.told(head.id, 1, 1)) == [2]
+    assert store.told_at(head.id, [1, 3, 4]) == {1: b"one", 4: b"four"}
+    assert store.told_at(head.id, []) == {}
 
 
 # --- erasure and retention ------------------------------------------------------------------------------------

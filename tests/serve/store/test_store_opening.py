@@ -55,6 +55,15 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
         open_store(f"sqlite:{tmp_path}")
 
 
+def test_a_database_is_made_only_where_it_may_be(store_address: str) -> None:
+    """Fails when a database of a mistyped name is made where it is only to be read, or a whole one is refused."""
+    for _ in range(2):  # the first refusal left nothing that the second would take for a database
+        with pytest.raises(ConfigError, match=r"expected a database that is there, got .*check the path"):
+            open_store(store_address, make=False)
+    open_store(store_address).close()
+    open_store(store_address, make=False).close()
+
+
 def test_an_address_is_shown_without_its_password() -> None:
     """Fails when a password in any place of an address can be seen."""
     place = read_address("postgresql://ann:se%40cret@one:1,two:2/shop?sslmode=require&password=other&sslpassword=third")

@@ -34,7 +34,7 @@ def add(options: AddOptions) -> None:
         from neuclust.serve.api.auth import new_key
 
     secret, key = new_key([scope.value for scope in options.scope], options.recommender, options.note)
-    with opened(options.db) as store:
+    with opened(options.db, make=True) as store:
         store.add_key(key)
     where = f"the recommender {key.recommender}" if key.recommender else "all recommenders"
     typer.echo(f"key {key.id} for {where}, scopes {', '.join(key.scopes)}; its secret is not shown again:", err=True)

@@ -97,8 +97,10 @@ def rival_arms(cache: ScoreCache, rank: Tensor, slots: int, rng: np.random.Gener
 
 
 def opposite_arm(cache: ScoreCache, rank: Tensor) -> list[int]:
-    """The position of the leading learner's lowest mean, if its context points away from that of the largest mean."""
-    means = cache.of(cache.ensemble.leader)[1]
+    """The position of the lowest mean of the first learner, the linear one, if its context points away from that of its
+    largest mean. A learner of squares that leads has no lowest mean at either end of an axis, and forgets the one that
+    is not played."""
+    means = cache.of(next(iter(cache.ensemble.learners)))[1]
     away = float(cache.features.x[means.argmin()] @ cache.features.x[means.argmax()]) < 0
     return [int(top(-means[cache.group], rank, 1)[0])] if away else []
 

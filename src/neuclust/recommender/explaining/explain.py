@@ -66,7 +66,8 @@ def explain(shop: Explained, choice: Choice | str) -> Explanation:
         got = f"got one of version {shown.version}; explain choices made since"
         raise DataError(f"explain: expected a choice of the schema in force, {now}, {got}")
     _check_rows(shown, schema)
-    return _explanation(Explainer.of(schema, learner, shop.stock, shown), choice)
+    found = _explanation(Explainer.of(schema, learner, shop.stock, shown), choice)
+    return found.stated(*shop.stock.settings.feedback.span)
 
 
 def _found(shop: Explained, choice: object) -> tuple[Choice, Shown]:
@@ -192,7 +193,7 @@ def _average_user(schema: Schema, stock: Stock) -> Matrix:
 def _explanation(explainer: Explainer, choice: Choice) -> Explanation:
     policy, shown = explainer.learner.policy, explainer.shown
     now = explainer.expected(shown.items, shown.user)
-    plain = [_plain_reason(choice, slot, float(now[slot])) for slot in range(len(choice.items))]
+    plain = [_plain_reason(choice, shown, slot, float(now[slot])) for slot in range(len(choice.items))]
     means = getattr(policy, "arms", None)
     if isinstance(policy, Uniform):
         note = "items are drawn evenly from all that are allowed; nothing is learned"
@@ -209,9 +210,9 @@ def _explanation(explainer: Explainer, choice: Choice) -> Explanation:
     return Explanation(choice.id, choice.policy, choice.user, tuple(reasons))
 
 
-def _plain_reason(choice: Choice, slot: int, now: float) -> Reason:
+def _plain_reason(choice: Choice, shown: Shown, slot: int, now: float) -> Reason:
     return Reason(
-        choice.items[slot], slot + 1, choice.means[slot], choice.bonuses[slot], now,
+        choice.items[slot], slot + 1, float(shown.slate.means[slot]), float(shown.slate.bonuses[slot]), now,
         propensity=None if choice.propensities is None else choice.propensities[slot],
         explored=bool(choice.explored and choice.explored[slot]),
         required=bool(choice.required and choice.required[slot]),

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from neuclust.recommender.feedback.rewards import stated
 from neuclust.recommender.tables.values import Id
 
 MOST_SHOWN = 8  # contributions of an item in text and tables; JSON has all
@@ -27,7 +28,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How often an item was shown, and the sum of its rewards on the policy's scale of 0 to 1."""
+    """How often an item was shown, and the sum of its rewards."""
 
     shown: int
     rewards: float
@@ -57,6 +58,20 @@ class Reason:
     contributions: tuple[Contribution, ...] = ()
     rest: float = 0.0  # what no column or pair has alone
     counted: Counted | None = None
+
+    def stated(self, low: float, high: float) -> "Reason":
+        """The same on the range of rewards in the place of 0 to 1."""
+        mean, now, base = stated((self.mean, self.now, self.base), low, high)
+        bonus, rest, *amounts = stated(
+            (self.bonus, self.rest, *(each.amount for each in self.contributions)), 0.0, high - low
+        )
+        parts = tuple(replace(each, amount=amount) for each, amount in zip(self.contributions, amounts, strict=True))
+        counted = self.counted
+        if counted is not None:
+            counted = replace(counted, rewards=counted.shown * low + (high - low) * counted.rewards)
+        return replace(
+            self, mean=mean, now=now, base=base, bonus=bonus, rest=rest, contributions=parts, counted=counted
+        )
 
     @property
     def headline(self) -> str:
@@ -104,6 +119,10 @@ class Explanation:
     user: Id | None
     reasons: tuple[Reason, ...]
     note: str = ""  # about all of them
+
+    def stated(self, low: float, high: float) -> "Explanation":
+        """The same in the units of the rewards."""
+        return replace(self, reasons=tuple(reason.stated(low, high) for reason in self.reasons))
 
     def __iter__(self) -> Iterator[Reason]:
         return iter(self.reasons)

@@ -56,6 +56,11 @@ class FeedbackConfig:
             raise ConfigError(f"expected a range with low below high, {got}", field="high")
 
     @property
+    def span(self) -> tuple[float, float]:
+        """The range of one item's value, in the user's units."""
+        return self.low, self.high
+
+    @property
     def nothing(self) -> float:
         """What an item counts that nobody named, in the user's units."""
         return nothing(self.low, self.high)

@@ -6,7 +6,7 @@ named counts 0, or the end of the range next to 0. What a policy learns lies in 
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
@@ -30,6 +30,11 @@ def scaled(values: Values, low: float, high: float) -> Values:
     """(values − low) / (high − low), within [0, 1]; NaN stays."""
     share: Values = (values - low) / (high - low)
     return np.minimum(np.maximum(share, 0.0), 1.0)
+
+
+def stated(values: Iterable[float], low: float, high: float) -> list[float]:
+    """Values on [0, 1] in the units in which they came, the way back from `scaled`; differences with `low` 0."""
+    return [low + (high - low) * value for value in values]
 
 
 def nothing(low: float, high: float) -> float:

@@ -203,10 +203,11 @@ def stocked_event(table: str, id: Id, rows: Rows) -> dict[str, Any]:
 def decided_event(choice: Choice, request: Request, run: str) -> dict[str, Any]:
     """A decision, with the request as it came."""
     shown, design = choice.shown, choice.design or Drawn(UNKNOWN)
+    means, bonuses = choice.logged()
     return {
         "event": "decision", "id": choice.id, "run": run, "time": choice.time, "user": request.user, **_asked(request),
         "items": choice.items, "propensities": choice.propensities, "design": design.to_json(), "sizes": design.sizes,
-        "explored": choice.explored, "means": _numbers(choice.means), "bonuses": _numbers(choice.bonuses),
+        "explored": choice.explored, "means": _numbers(means), "bonuses": _numbers(bonuses),
         "policy": choice.policy, "version": choice.version, "model": choice.model,
         "t": 0 if shown is None else shown.t, "draw": 0 if shown is None else shown.draw,
     }  # fmt: skip

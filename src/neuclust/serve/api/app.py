@@ -16,9 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neuclust.errors import NeuclustError
 from neuclust.serve.api.direct import Direct
+from neuclust.serve.api.faults import on_invalid
 from neuclust.serve.api.guards import Guards, Rates
 from neuclust.serve.api.metrics import Metrics
-from neuclust.serve.api.problems import Problem, on_error, on_http, on_invalid, respond
+from neuclust.serve.api.problems import Problem, on_error, on_http, respond
 from neuclust.serve.api.routes import decisions, health, recommendations, recommenders, tables, versions, watching
 from neuclust.serve.api.service import Service
 from neuclust.serve.api.telemetry import span

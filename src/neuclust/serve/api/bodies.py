@@ -14,7 +14,7 @@ def _as_text(value: Any) -> Any:
 
 
 Id = Annotated[Text, BeforeValidator(_as_text, json_schema_input_type=str | int)]
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"  # of a recommender
 
 
 def _as_texts(values: Any) -> Any:
@@ -172,6 +172,28 @@ class Described(BaseModel):
     model_version: int
     promoted: int | None
     frozen: bool
+    problem: str = Field("", description="why it cannot be served or kept up to date; empty: it can")
+
+
+class Column(BaseModel):
+    """How a column is read: its kind, how many numbers it becomes and which, and why."""
+
+    table: str = Field(examples=["items"], description="items, users or context")
+    column: str
+    kind: str
+    width: int
+    how: str
+    why: str
+    settled: bool = Field(description="false: its scale still moves, or the first request may change all of it")
+
+
+class Columns(BaseModel):
+    """How all columns are read; a draft until the first request has fixed it (`frozen`)."""
+
+    frozen: bool
+    settled: bool
+    columns: list[Column]
+    crossed: list[str] = Field(description="how users and items meet, in words")
 
 
 class Listed(BaseModel):
@@ -235,7 +257,11 @@ class Health(BaseModel):
 
 
 class Found(BaseModel):
-    """A decision: what was answered, why each item, and the feedback that came, oldest first."""
+    """A decision: what was answered, why each item, and the feedback that came, oldest first.
+
+    A message has a `status`, what learning made of it: learned, waiting, late (after the end of its window), refused,
+    duplicate, or unknown where that is no longer kept. `reason` says why it does not count, or not yet.
+    """
 
     model_config = ConfigDict(extra="allow")
 

@@ -18,8 +18,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from neuclust.errors import NeuclustError
+from neuclust.serve.api.bodies import NAME
 from neuclust.serve.api.problems import Refused, http_problem, respond
-from neuclust.serve.api.routes.shared import NAME
 from neuclust.serve.api.service import Service
 from neuclust.serve.api.strict import parsed
 

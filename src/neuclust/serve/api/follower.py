@@ -5,6 +5,7 @@ import logging
 import threading
 import time
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,17 @@ READ = 0.5  # seconds between two looks at the learner's progress, which tells m
 REST = 30.0  # times the seconds of reading a model, at least between two: requests share the processor with it
 SETTLE = 1.0  # seconds between two turns of the store's upkeep
 KEPT = 4096  # samples of the log's length
+RETRY = (1.0, 30.0)  # seconds before a recommender that failed is looked at again, at first and at most
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a recommender could not be looked at, and when it is looked at again."""
+
+    id: int
+    problem: str
+    wait: float
+    until: float
 
 
 class Follower:
@@ -34,6 +46,7 @@ class Follower:
         self.progress: dict[str, Progress] = {}
         self.heads: dict[str, Head] = {}
         self.begun = False  # whether every recommender was looked at once
+        self.failures: dict[str, Failure] = {}
         self._lengths: dict[str, deque[tuple[float, int]]] = {}
         self._settled = 0.0
         self._read: dict[str, float] = {}  # when progress was read
@@ -49,7 +62,7 @@ class Follower:
     def _run(self) -> None:
         while not self._ended.wait(EVERY):
             try:
-                self._look()
+                self.look()
                 if time.monotonic() - self._settled >= SETTLE:
                     self._service.store.settle()
                     self._settled = time.monotonic()
@@ -58,20 +71,41 @@ class Follower:
             except Exception:
                 LOG.exception("follower")
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """One turn over all recommenders."""
         service = self._service
         heads = {head.name: head for head in service.store.heads()}
         for name in [name for name in service.served if name not in heads]:
             with contextlib.suppress(Refused):
                 service.desk.call(partial(service.drop, name))
                 service.metrics.forget(name)
+        for name in self.failures.keys() - heads.keys():
+            self.failures.pop(name, None)
         self.heads = heads
         for name, head in heads.items():
-            try:
-                self._follow(name, head)
-            except NeuclustError as error:  # the others go on
-                LOG.warning("%s: %s", name, error)
+            self._try(name, head)
         self.begun = True
+
+    def problem(self, name: str) -> str:
+        """Why a recommender cannot be followed; empty: it can."""
+        failure = self.failures.get(name)
+        return "" if failure is None else failure.problem
+
+    def _try(self, name: str, head: Head) -> None:
+        """Follow one recommender; where that fails the others go on, and it is tried again after a while."""
+        failure = self.failures.get(name)
+        failure = None if failure is None or failure.id != head.id else failure
+        if failure is not None and time.monotonic() < failure.until:
+            return
+        try:
+            self._follow(name, head)
+            self.failures.pop(name, None)
+        except Exception as error:
+            expected = isinstance(error, NeuclustError)
+            said = str(error) if expected else f"unexpected {type(error).__name__}: {error!s:.300}"
+            wait = RETRY[0] if failure is None else min(2 * failure.wait, RETRY[1])
+            self.failures[name] = Failure(head.id, said, wait, time.monotonic() + wait)
+            LOG.log(logging.WARNING if expected else logging.ERROR, "%s: %s", name, said, exc_info=not expected)
 
     def _follow(self, name: str, head: Head) -> None:
         service = self._service

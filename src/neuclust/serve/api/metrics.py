@@ -1,5 +1,7 @@
 """What Prometheus is told: requests and their seconds, groups that were written, and how far learners are."""
 
+import contextlib
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -39,7 +41,8 @@ class Metrics:
     def forget(self, name: str) -> None:
         """Drop a recommender that was deleted."""
         for each in (self.events, self.lag, self.version, self.lessons, self.stale):
-            each.remove(name)
+            with contextlib.suppress(KeyError):  # it was never measured
+                each.remove(name)
 
     def text(self) -> bytes:
         """The exposition format."""

@@ -5,7 +5,6 @@ from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
@@ -25,6 +24,9 @@ class Problem(BaseModel):
     status: int = Field(examples=[422])
     detail: str = Field(examples=["k: expected a whole number from 1 to 5, the slate size, got 9"])
     field: str | None = Field(None, description="the part of the request that was refused")
+    errors: list[dict[str, str]] | None = Field(
+        None, description="every fault of a body that does not fit: `field` and `detail`; the first is told above"
+    )
 
 
 class Refused(NeuclustError):
@@ -102,17 +104,3 @@ def http_problem(error: HTTPException) -> JSONResponse:
     """The response to an error of the framework."""
     made = document(error.status_code, str(error.detail))
     return JSONResponse(made, error.status_code, dict(error.headers or {}), MEDIA)
-
-
-async def on_invalid(_: Request, error: Exception) -> JSONResponse:
-    """Requests that do not fit their schema; the first fault is told in full."""
-    assert isinstance(error, RequestValidationError)
-    faults = error.errors()
-    first = faults[0]
-    field = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-    if first["type"] == "json_invalid":
-        return respond(Refused(400, f"body: expected JSON, got {first.get('ctx', {}).get('error', 'other text')}"))
-    got = f", got {first['input']!r:.100}" if "input" in first and first["type"] != "missing" else ""
-    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-    said = f"{field}: {first['msg'][:1].lower()}{first['msg'][1:]}{got}{more}"
-    return JSONResponse(document(422, said, field), 422, media_type=MEDIA)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from neuclust.errors import ConfigError, DataError, NeuclustError
 from neuclust.recommender.requests import read_request
 from neuclust.recommender.tables.values import Value
-from neuclust.serve.api.answering.answers import answer_of
+from neuclust.serve.api.answering.answers import Span, answer_of
 from neuclust.serve.api.answering.choosing import Asked, choose, logged, read_ask
 from neuclust.serve.api.answering.desk import Ask, Desk
 from neuclust.serve.api.answering.served import Served
@@ -63,7 +63,7 @@ class Service:
         if found is None or found.id != head.id:
             found = Served.started(self.store, head)
             found.follow(self.store, head)
-            newest = newest_model(self.store, head)
+            newest = newest_model(self.store, head, found.version)
             if newest is not None:  # before the first answer: the follower would bring it a moment later
                 found.take(newest[1], newest[0])
             gc.collect()
@@ -121,7 +121,7 @@ class Service:
         for (ask, each), (choice, suggested) in zip(ready, chosen, strict=True):
             try:
                 event, content = logged(each, choice, suggested, ask.body, ask.digest, situation)
-                self.writer.submit(served.id, [event], partial(self._decided, served.id, ask, content))
+                self.writer.submit(served.id, [event], partial(self._decided, served, ask, content))
             except NeuclustError as error:
                 settle(ask.answer, error)
 
@@ -143,7 +143,7 @@ class Service:
         self.store.append({served.id: [freeze_event(row, user)]})
         self.synced(served.name)
 
-    def _decided(self, id: int, ask: Ask, content: Mapping[str, Any], written: Written) -> None:
+    def _decided(self, served: Served, ask: Ask, content: Mapping[str, Any], written: Written) -> None:
         """Answer a request whose decision was written, or was made before; in the writing thread."""
         if isinstance(written, Exception):
             settle(ask.answer, written)
@@ -152,10 +152,10 @@ class Service:
         try:
             if appended.earlier is None:
                 choice = content["choice"]
-                self.recent.note(id, choice["id"], Facts(tuple(choice["items"]), ask.body.user))
-                settle(ask.answer, answer_of(content))
+                self.recent.note(served.id, choice["id"], Facts(tuple(choice["items"]), ask.body.user))
+                settle(ask.answer, answer_of(content, served.span))
             else:
-                settle(ask.answer, _again(appended.earlier, ask))
+                settle(ask.answer, _again(appended.earlier, ask, served.span))
         except Exception as error:
             settle(ask.answer, error)
 
@@ -223,14 +223,14 @@ def _taken(event: Event, appended: Appended) -> tuple[str, bool] | Exception:
     return str(event.key), appended.earlier is not None
 
 
-def _again(earlier: Row, ask: Ask) -> dict[str, Any]:
+def _again(earlier: Row, ask: Ask, span: Span) -> dict[str, Any]:
     """The answer that was given before under the same request id."""
     if earlier.digest != ask.digest:
         said = f"expected the same request under request_id {ask.body.request_id!r:.100}, got another one"
         raise Refused(409, f"{said}; give a new request a new id", field="request_id")
     if earlier.payload is None:
         raise Refused(410, "expected a decision that is kept, but its user was erased", field="request_id")
-    return answer_of(decode(earlier.payload))
+    return answer_of(decode(earlier.payload), span)
 
 
 def settle(future: "Future[Any]", result: Any) -> None:

@@ -40,10 +40,15 @@ class Row:
 
 
 def read_row(table: str, id: str, values: Mapping[str, Any]) -> Row:
-    """A row of a JSON object, refused where a value is of no plain kind."""
+    """A row of a JSON object, refused where a value is of no plain kind or it names another id."""
     if RESERVED[table] in values:
         raise DataError(f"{RESERVED[table]}: expected features beside the id, got a column of this name; rename it")
-    return Row(read_id(id, table), plain_row({name: _value(value, name) for name, value in values.items()}, table))
+    named = read_id(id, table)
+    if "id" in values and read_id(values["id"], table) != named:
+        got = f"got {values['id']!r:.100}; leave it out, or PUT to that id"
+        raise DataError(f"id: expected {named!r:.100}, the id of the path, {got}")
+    plain = {name: _value(value, name) for name, value in values.items() if name != "id"}
+    return Row(named, plain_row(plain, table))
 
 
 def read_id(id: Any, table: str) -> str:

@@ -40,18 +40,32 @@ def followed(store: Store, head: Head, tables: Tables | None = None) -> Tables:
     return tables
 
 
-def newest_model(store: Store, head: Head) -> tuple[int, ServedModel] | None:
-    """The pinned or the newest model that can be read, with its version; None where there is none yet."""
-    versions = [each for each in store.versions(head.id) if each.model]
-    for each in sorted(versions, key=lambda one: one.version != head.promoted):  # the others stay newest first
-        try:
-            blob = store.model(head.id, each.version)
-            model = None if blob is None else ServedModel.from_bytes(blob)
-        except (Damaged, SaveError):
-            continue
+def newest_model(store: Store, head: Head, held: int = 0) -> tuple[int, ServedModel] | None:
+    """The pinned model, also where it is no longer listed, else the newest that can be read, with its version.
+
+    `held` is the version of a model that is at hand, which is not read again and gives way to newer ones alone; None:
+    there is nothing better.
+    """
+    if head.promoted is not None:
+        pinned = None if head.promoted == held else _model(store, head, head.promoted)
+        if pinned is not None or head.promoted == held:
+            return None if pinned is None else (head.promoted, pinned)
+    for each in store.versions(head.id):
+        if each.version <= held:
+            break
+        model = _model(store, head, each.version) if each.model and each.version != head.promoted else None
         if model is not None:
             return each.version, model
     return None
+
+
+def _model(store: Store, head: Head, version: int) -> ServedModel | None:
+    """The model of a version; None where it is not kept, cannot be read, or is from before the first slate."""
+    try:
+        blob = store.model(head.id, version)
+        return None if blob is None else ServedModel.from_bytes(blob)
+    except (Damaged, SaveError):
+        return None
 
 
 def _newest(store: Store, head: Head, read: Callable[[bytes], Opened], damaged: list[str]) -> Opened | None:

@@ -13,6 +13,7 @@ from neuclust.serve.store.chain import verify_chain
 from neuclust.serve.store.contract import Damaged, Head, Row, Store, StoreError, Version
 
 BATCH = 500  # events read at a time
+EVERY = 1_000_000_000  # versions
 MOST_NAMED = 10  # differences that are told one by one
 
 OnProgress = Callable[[str, int, int], None]  # name, events done, events in all
@@ -32,6 +33,7 @@ class ReplayResult:
     different: int = 0
     environment: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # what was, and what is, where it differs
     problem: str | None = None  # why it ended early
+    since: str = ""  # why events up to the base are not replayed; empty: all are
 
     @property
     def same(self) -> bool:
@@ -51,6 +53,7 @@ class ReplayResult:
             "lessons": self.lessons, "compared": self.compared, "told": self.told, "same": self.same,
             "different": self.different, "differences": self.differences,
             "environment": {name: list(pair) for name, pair in self.environment.items()}, "problem": self.problem,
+            "since": self.since,
         }  # fmt: skip
 
 
@@ -72,6 +75,7 @@ def replay(
 def _replayed(store: Store, head: Head, verify: bool, progress: OnProgress | None) -> ReplayResult:
     result = ReplayResult(head.name, head.base, head.base)
     try:
+        result.since = _since(store, head)
         fold = _base(store, head)
         check = _Check(store, head, result) if verify else None
         if check is not None:
@@ -90,11 +94,20 @@ def _replayed(store: Store, head: Head, verify: bool, progress: OnProgress | Non
     return result
 
 
+def _since(store: Store, head: Head) -> str:
+    """What made the base: an erasure, after which the events before it are there without content, or retention."""
+    if head.base == 0:
+        return ""
+    first = store.read(head.id, 0, 1)
+    erased = bool(first) and first[0].seq == 1
+    return "since the erasure" if erased else "since older events were deleted"
+
+
 def _base(store: Store, head: Head) -> Fold:
     """The fold at the base: of its state, or of nothing. Its hash must be the one that the log goes on from."""
     if head.base == 0:
         return Fold.begin()
-    for version in store.versions(head.id):
+    for version in store.versions(head.id, EVERY):  # a base may be older than the last ones
         if version.state and version.seq == head.base:
             try:
                 blob = store.state(head.id, version.version)

@@ -6,10 +6,13 @@ from collections import deque
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from neuclust.recommender.options import Settings
 from neuclust.serve.events import encode, expiry_event
 from neuclust.serve.fold.fold import Fold
 from neuclust.serve.fold.recovery import recovered
 from neuclust.serve.learner.publishing import Pace, Publisher
+from neuclust.serve.statistics.units import KEY as UNITS
+from neuclust.serve.statistics.units import Units
 from neuclust.serve.store.chain import verify_chain
 from neuclust.serve.store.contract import ERASURE, Head, Progress, Row, Store
 
@@ -122,6 +125,7 @@ class Follower:
             state = self.fold.at
             self._summary = {
                 "popular": state.popularity.top(state.shop.stock.catalogue), "statistics": state.statistics.view(),
+                UNITS: _units(state.shop.settings).to_json(),
             }  # fmt: skip
             self._summed = time.monotonic()
         counts = asdict(self.fold.shop.decisions.counts)
@@ -137,3 +141,8 @@ class Follower:
     def _retain(self, token: int) -> None:
         if self.fold.seq and (days := self.fold.at.configuration.retention_days) is not None:
             self.publisher.retain(self.head, token, days, time.time())
+
+
+def _units(settings: Settings) -> Units:
+    """What people read rewards in."""
+    return Units(*settings.feedback.span, settings.slate_size, settings.reward.name)

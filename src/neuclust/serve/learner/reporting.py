@@ -16,6 +16,7 @@ from neuclust.doors.mlflow.tracking import Metric, Tracking
 from neuclust.serve.statistics.buckets import ArmSums
 from neuclust.serve.statistics.overview import KEY
 from neuclust.serve.statistics.statistics import Statistics
+from neuclust.serve.statistics.units import Units
 from neuclust.serve.store.contract import CONFIG, Head, Progress, Store
 from neuclust.serve.store.opening import open_store
 
@@ -136,20 +137,22 @@ def _clicks(progress: Progress, known: Told) -> list[Metric]:
     saved = progress.told.get(KEY)
     if saved is None:
         return []
-    arms = Statistics.from_json(saved).buckets.total().arms
+    statistics, units = Statistics.from_json(saved), Units.of(progress)
+    arms, seen = statistics.buckets.total().arms, units.seen(statistics)
     found: list[Metric] = [
         (f"{name}_{what}", value, progress.seq)
         for name, sums in arms.items()
-        for what, value in (("requests", float(sums.decisions)), ("clicks_per_request", _mean(sums)))
+        for what, value in (("requests", float(sums.decisions)), ("clicks_per_request", _mean(sums, units, seen)))
         if value is not None
     ]
     live = arms.get("live")
     if live is not None and live.clicks.count > known.answered:
         since = (live.clicks.first - known.clicks) / (live.clicks.count - known.answered)
+        since = units.total(since, seen)
         found.append(("live_clicks_per_request_lately", since, progress.seq))
         known.answered, known.clicks = live.clicks.count, live.clicks.first
     return found
 
 
-def _mean(sums: ArmSums) -> float | None:
-    return sums.clicks.first / sums.clicks.count if sums.clicks.count else None
+def _mean(sums: ArmSums, units: Units, seen: float) -> float | None:
+    return units.total(sums.clicks.first / sums.clicks.count, seen) if sums.clicks.count else None

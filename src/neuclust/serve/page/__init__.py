@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-SCRIPTS = ("page.js", "service.js", "dom.js", "charts.js", "map.js", "sections.js", "decisions.js")
+SCRIPTS = ("page.js", "service.js", "dom.js", "charts.js", "map.js", "sections.js", "decisions.js", "features.js")
 NAMES = ("index.html", "page.css", "icon.svg", *SCRIPTS)
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 

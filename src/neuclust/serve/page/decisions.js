@@ -88,7 +88,9 @@ function cameBack(decision) {
   if (!messages.length) return el("p", { class: "note" }, "No feedback yet.");
   const texts = messages.map((message) => {
     const clicks = Object.entries(message.items ?? {}).filter(([, value]) => value > 0);
-    return el("li", {}, clicks.length ? clicks.flatMap(([item, value], at) => [at ? ", " : "", idText(item, 40), value === 1 ? "" : ` (${number(value)})`]) : "nothing was clicked");
+    const counts = !message.status || message.status === "learned";
+    const fate = counts ? null : el("span", { class: "fate" }, ` – ${message.status}${message.reason ? `: ${message.reason}` : ""}`);
+    return el("li", counts ? {} : { "data-status": message.status }, clicks.length ? clicks.flatMap(([item, value], at) => [at ? ", " : "", idText(item, 40), value === 1 ? "" : ` (${number(value)})`]) : "nothing was clicked", fate);
   });
   return el("div", { class: "note" }, "Came back: ", el("ul", {}, texts));
 }

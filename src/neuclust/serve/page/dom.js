@@ -68,6 +68,7 @@ export function refresh(id, content, make) {
   if (focused !== undefined) place.querySelector(`[data-focus="${CSS.escape(focused)}"]`)?.focus();
 }
 export const forget = () => drawn.clear();
+export const forgetOne = (id) => drawn.delete(id);
 
 export const asTable = (keep, ...content) =>
   el("details", { "data-keep": keep }, el("summary", { "data-focus": `table-${keep}` }, "As a table"), ...content);

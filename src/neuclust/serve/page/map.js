@@ -7,7 +7,8 @@ const NEAR = 28; // pixels around the pointer
 
 const tone = (cluster) => `tone-${((cluster % COLOURS) + COLOURS) % COLOURS}`;
 
-export function itemMap(place, map) {
+// `earned`: what items earned, in words.
+export function itemMap(place, map, earned) {
   const width = Math.max(280, Math.round(place.clientWidth || 520));
   const height = Math.min(Math.round(width * 0.72), 380);
   const most = Math.max(...map.points.map((point) => point.chosen), 1);
@@ -22,17 +23,17 @@ export function itemMap(place, map) {
   }
   const ring = svg("circle", { class: "ring", visibility: "hidden" });
   root.append(ring);
-  return watched(root, ring, spots, label, width, map);
+  return watched(root, ring, spots, label, width, map, earned);
 }
 
-function watched(root, ring, spots, label, width, map) {
+function watched(root, ring, spots, label, width, map, earned) {
   const readout = el("p", { class: "readout", "aria-live": "polite" }, "Point at an item, or use the arrow keys: from the most chosen on.");
   let at = -1;
   const show = (index) => {
     at = Math.min(Math.max(index, 0), spots.length - 1);
     const spot = spots[at];
     for (const [name, value] of [["cx", spot.cx], ["cy", spot.cy], ["r", spot.r + 3], ["visibility", "visible"]]) ring.setAttribute(name, value);
-    const times = spot.chosen > 0 ? `chosen ${plural(spot.chosen, "time")} lately, ${plural(spot.clicks, "click")}` : "not chosen lately";
+    const times = spot.chosen > 0 ? `chosen ${plural(spot.chosen, "time")} lately, ${earned(spot.clicks)}` : "not chosen lately";
     readout.replaceChildren(idText(spot.item), ` · cluster ${spot.cluster + 1} · ${times}`);
   };
   const figure = el("div", { class: "focusable", tabindex: 0, role: "group", "data-focus": "map", "aria-label": `${label}. Arrow keys go from item to item.` }, root);
@@ -52,7 +53,7 @@ function watched(root, ring, spots, label, width, map) {
     event.preventDefault();
     show(moves[event.key]);
   });
-  return [figure, readout, notes(map), asTable("map", clusterTable(spots), itemTable(spots))];
+  return [figure, readout, notes(map), asTable("map", clusterTable(spots), itemTable(spots, earned))];
 }
 
 function notes(map) {
@@ -74,7 +75,7 @@ function clusterTable(spots) {
     rows.map(([cluster, [items, chosen]]) => [String(cluster + 1), count(items), number(chosen, 0), percent(chosen / total)]));
 }
 
-function itemTable(spots) {
-  return table("Items chosen most lately", ["item", "cluster", "chosen", "clicks"],
-    spots.filter((spot) => spot.chosen > 0).slice(0, 20).map((spot) => [idText(spot.item, 40), String(spot.cluster + 1), number(spot.chosen, 0), number(spot.clicks, 0)]));
+function itemTable(spots, earned) {
+  return table("Items chosen most lately", ["item", "cluster", "chosen", "earned"],
+    spots.filter((spot) => spot.chosen > 0).slice(0, 20).map((spot) => [idText(spot.item, 40), String(spot.cluster + 1), number(spot.chosen, 0), earned(spot.clicks)]));
 }

@@ -2,6 +2,7 @@
 
 import { forgetDecisions, showDecisions, showVersions } from "./decisions.js";
 import { byId, el, forget } from "./dom.js";
+import { forgetFeatures, showFeatures } from "./features.js";
 import { showClicks, showComparison, showExploring, showHealth, showMap, showNow, showSlots, todo } from "./sections.js";
 import { address, ask, keepKey, keptKey, stream } from "./service.js";
 
@@ -24,6 +25,7 @@ function show() {
   showDecisions(overview, name);
   showVersions(overview, name, promote);
   showHealth(overview);
+  showFeatures(name, [overview.health.items, overview.health.users, overview.versions[0]?.version]);
   showEmpty(items);
 }
 
@@ -65,6 +67,7 @@ function choose(name) {
   Object.assign(state, { name, overview: null });
   forget();
   forgetDecisions();
+  forgetFeatures();
   byId("decisions").replaceChildren();
   byId("overview").hidden = true;
   byId("chooser").value = name;
@@ -212,6 +215,7 @@ function start() {
     const name = decodeURIComponent(location.hash.slice(1));
     if (state.listed.some((each) => each.name === name)) choose(name);
   });
+  byId("features-part").addEventListener("toggle", show);
   byId("retry").addEventListener("click", () => state.wake?.());
   byId("key").addEventListener("click", async () => {
     if (await askKey()) state.following?.abort();

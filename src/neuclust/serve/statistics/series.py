@@ -7,7 +7,8 @@ from typing import Any
 from neuclust.serve.statistics.buckets import Bucket, Buckets
 from neuclust.serve.statistics.comparison import random_problem
 from neuclust.serve.statistics.statistics import Statistics
-from neuclust.serve.statistics.sums import Sums, mean_estimate
+from neuclust.serve.statistics.sums import Estimate, Span, Sums, mean_estimate
+from neuclust.serve.statistics.units import Units
 
 MOST_POINTS = 48
 MOST_RANDOM = 12
@@ -16,21 +17,25 @@ DRAWS = 60  # even draws of a point of random
 SHOWN = ("live", "holdout", "shadow")
 
 
-def series(statistics: Statistics) -> dict[str, Any]:
+def series(statistics: Statistics, units: Units) -> dict[str, Any]:
     """Points by name: clicks per request of `live`, `holdout`, `shadow` and `random`, and shares of `exploring` slots.
 
     A point: from, to (seconds), mean, low, high, count, and `settled`: whether nearly all of its rewards are there.
     """
     buckets, span = statistics.buckets, (0.0, float(max(len(statistics.slots), 1)))
-    total = buckets.total()
+    total, seen = buckets.total(), units.seen(statistics)
+
+    def points(most: int, sums_of: Callable[[Bucket], Sums]) -> list[dict[str, Any]]:
+        return _points(buckets, most, span, sums_of, lambda estimate: units.per_request(estimate, seen))
+
     found: dict[str, Any] = {}
     for name in SHOWN:
         if name in total.arms:
             most = min(MOST_POINTS, total.arms[name].clicks.count // ROWS)
-            found[name] = _points(buckets, most, span, _clicks_of(name))
+            found[name] = points(most, _clicks_of(name))
     most = min(MOST_RANDOM, int(statistics.weights.ess // DRAWS))
     told = not random_problem(statistics)
-    found["random"] = _points(buckets, most, span, lambda bucket: bucket.random) if told else []
+    found["random"] = points(most, lambda bucket: bucket.random) if told else []
     found["exploring"] = [
         {"from": start, "to": end, "mean": bucket.exploring / bucket.slots, "count": bucket.slots}
         for start, end, bucket in grouped(buckets, MOST_POINTS)
@@ -44,7 +49,7 @@ def _clicks_of(name: str) -> Callable[[Bucket], Sums]:
 
 
 def _points(
-    buckets: Buckets, most: int, span: tuple[float, float], sums_of: Callable[[Bucket], Sums]
+    buckets: Buckets, most: int, span: Span, sums_of: Callable[[Bucket], Sums], stated: Callable[[Estimate], Estimate]
 ) -> list[dict[str, Any]]:
     found = []
     until = buckets.settled_until()
@@ -52,7 +57,7 @@ def _points(
     for start, end, bucket in grouped(buckets, max(most, 1)):
         estimate = mean_estimate(sums_of(bucket), span)
         if estimate is not None:
-            found.append({"from": start, "to": end, "settled": end <= settled, **estimate.to_json()})
+            found.append({"from": start, "to": end, "settled": end <= settled, **stated(estimate).to_json()})
     return found
 
 

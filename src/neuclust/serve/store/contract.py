@@ -224,6 +224,9 @@ class Learning(Protocol):
     def told(self, id: int, after: int, most: int) -> dict[int, bytes]:
         """What the learner told of events after a seq, in their order."""
 
+    def told_at(self, id: int, seqs: Sequence[int]) -> dict[int, bytes]:
+        """What the learner told of these events; those of which it told nothing are left out."""
+
     def erase(self, id: int, token: int, user: str, until: int) -> int:
         """Delete payloads, salts, users, requests and digests of a user's events up to a seq, what the learner told of
         them, and all versions' states and models before the newest state, which must be at `until` or later and becomes

@@ -43,7 +43,7 @@ def backup(address: str, file: Path, progress: Report | None = None) -> int:
         raise ConfigError(f"expected a file in a folder that is there, got {file}; make the folder first")
     scratch = file.absolute().with_name(f".{file.name}.{os.urandom(8).hex()}{_SCRATCH}")
     try:
-        with _opened(address) as source, _opened(f"sqlite:{scratch}") as target:
+        with _opened(address, make=False) as source, _opened(f"sqlite:{scratch}") as target:
             count = copy_store(source, target, progress)
         os.replace(scratch, file)
         _sync_folder(file.absolute().parent)
@@ -57,7 +57,7 @@ def restore(file: Path, address: str, progress: Report | None = None) -> int:
     """Copy a backup into the empty store at an address; how many events."""
     if not file.is_file():
         raise ConfigError(f"expected the file of a backup, got {file}, which is not there; name another one")
-    with _opened(f"sqlite:{file}") as source, _opened(address) as target:
+    with _opened(f"sqlite:{file}", make=False) as source, _opened(address) as target:
         return copy_store(source, target, progress)
 
 
@@ -125,8 +125,8 @@ def _batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
 
 
 @contextlib.contextmanager
-def _opened(address: str) -> Iterator[SqlStore]:
-    store = open_store(address)
+def _opened(address: str, make: bool = True) -> Iterator[SqlStore]:
+    store = open_store(address, make)
     try:
         yield store
     finally:

@@ -8,7 +8,7 @@ and `{among}` compares with a list.
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from neuclust.errors import DataError, brief
+from neuclust.errors import ConfigError, DataError, brief
 
 Result = TypeVar("Result")
 Values = Sequence[Any]
@@ -57,6 +57,11 @@ class Database(Protocol):
         """Remove deleted content from the files as far as the database can."""
 
     def close(self) -> None: ...
+
+
+def absent(address: str, lacks: str = "") -> ConfigError:
+    """The refusal of a database that is not there, where it is only to be read."""
+    return ConfigError(f"expected a database that is there, got {address}{lacks}; check the path", field="db")
 
 
 def check_text(text: str | None, field: str) -> None:

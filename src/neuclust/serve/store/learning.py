@@ -1,7 +1,7 @@
 """Statements of the learner's lease, progress, erasures and retention, over either kind of database."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from neuclust.errors import StateError
@@ -56,6 +56,10 @@ class SqlLearning:
         statement = "SELECT seq, content FROM told WHERE recommender = ? AND seq > ? ORDER BY seq LIMIT ?"
         rows = self.database.read(lambda session: session.rows(statement, (id, after, most)))
         return dict(rows)
+
+    def told_at(self, id: int, seqs: Sequence[int]) -> dict[int, bytes]:
+        statement = "SELECT seq, content FROM told WHERE recommender = ? AND seq {among}"
+        return dict(self.database.read(lambda session: session.rows(statement, (id, list(seqs))))) if seqs else {}
 
     def erase(self, id: int, token: int, user: str, until: int) -> int:
         count = self.database.write(lambda session: _erased(session, id, token, user, until))

@@ -55,11 +55,6 @@ STEPS: Mapping[int, tuple[str, ...]] = {1: FIRST, 2: SECOND}
 PRESENT = max(STEPS)
 
 
-def is_present(session: Session, tables: set[str]) -> bool:
-    """Whether there is nothing to migrate."""
-    return version(session, tables) == PRESENT
-
-
 def migrate(session: Session, tables: set[str]) -> None:
     """Bring a database with these tables to the present version, inside a transaction."""
     found = version(session, tables)

@@ -15,8 +15,8 @@ from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
 from neuclust.serve.store.addresses import PostgresAddress
 from neuclust.serve.store.contract import StoreError
-from neuclust.serve.store.database import Result, Session, Values, Work
-from neuclust.serve.store.migrations import is_present, migrate
+from neuclust.serve.store.database import Result, Session, Values, Work, absent
+from neuclust.serve.store.migrations import PRESENT, migrate, version
 from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a lock
@@ -77,7 +77,7 @@ class PostgresDatabase:
 
     shared = True
 
-    def __init__(self, address: PostgresAddress) -> None:
+    def __init__(self, address: PostgresAddress, make: bool = True) -> None:
         self._place = address
         self.address = address.shown
         with self._said():
@@ -93,7 +93,10 @@ class PostgresDatabase:
             open=True,
         )
         try:
-            if not self.read(lambda session: is_present(session, _tables(session))):
+            found = self.read(lambda session: version(session, _tables(session)))
+            if not make and not found:
+                raise absent(self.address, ", which has no tables")
+            if found != PRESENT:
                 self.write(_prepare)
         except BaseException:
             self._pool.close()

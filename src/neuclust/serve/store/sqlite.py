@@ -17,8 +17,8 @@ import apsw
 import apsw.sqlite_extra
 
 from neuclust.serve.store.contract import Damaged, StoreError
-from neuclust.serve.store.database import Result, Values, Work
-from neuclust.serve.store.migrations import is_present, migrate
+from neuclust.serve.store.database import Result, Values, Work, absent
+from neuclust.serve.store.migrations import PRESENT, migrate, version
 from neuclust.serve.store.tables import TABLES
 
 PATIENCE = 10.0  # seconds to wait for a transaction of another process
@@ -62,7 +62,7 @@ class SqliteDatabase:
 
     shared = False
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, make: bool = True) -> None:
         self.file, self.address = file, f"sqlite:{file}"
         self._lock = threading.Lock()
         self._writer: apsw.Connection | None = None
@@ -71,7 +71,12 @@ class SqliteDatabase:
         with self._said():
             _register_checksums()
             self._refuse_empty()
-        if not self.file.exists() or not self.read(lambda session: is_present(session, _tables(session))):
+        if not make and not self.file.exists():
+            raise absent(self.address)
+        found = self.read(lambda session: version(session, _tables(session))) if self.file.exists() else 0
+        if not make and not found:
+            raise absent(self.address, ", which has no tables")
+        if found != PRESENT:
             self.write(lambda session: migrate(session, _tables(session)))
 
     def write(self, work: Work[Result]) -> Result:

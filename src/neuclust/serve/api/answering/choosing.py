@@ -146,7 +146,7 @@ def choose(
     made: dict[int, Chosen] = {}
     for by in dict.fromkeys(_asker(each) for each in asked):
         places = [at for at, each in enumerate(asked) if _asker(each) == by]
-        chooser = Chooser(schema, stock.catalogue, stock.users, learners[by])
+        chooser = Chooser(schema, stock.catalogue, stock.users, learners[by], stock.settings.feedback.span)
         group = [asked[at] for at in places]
         chosen = chooser.choose(
             [each.request for each in group], [each.found for each in group], _users(group),

@@ -49,6 +49,11 @@ class Served:
         return self.tables.stock.settings
 
     @property
+    def span(self) -> tuple[float, float]:
+        """The range of an item's reward."""
+        return self.settings.feedback.span
+
+    @property
     def stock(self) -> Stock:
         return self.tables.stock
 

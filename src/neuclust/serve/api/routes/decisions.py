@@ -11,12 +11,13 @@ from fastapi.responses import StreamingResponse
 from neuclust.errors import NeuclustError
 from neuclust.recommender.choices import Choice
 from neuclust.recommender.explaining.explain import explain
-from neuclust.serve.api.answering.answers import answer_of
+from neuclust.serve.api.answering.answers import Span, answer_of
+from neuclust.serve.api.answering.messages import messages_of
 from neuclust.serve.api.answering.served import Served
 from neuclust.serve.api.bodies import Decisions, Found, moment
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
-from neuclust.serve.events import DETAILS, decode
+from neuclust.serve.events import decode
 from neuclust.serve.fold.export import exported
 from neuclust.serve.store.contract import DECISION, Row
 
@@ -37,7 +38,10 @@ async def list_decisions(
     served = await service.known(name)
     rows = await asyncio.to_thread(service.store.latest, served.id, DECISION, limit, before)
     kept = [row for row in rows if row.payload is not None]
-    return {"decisions": [told(row) for row in kept], "next": str(rows[-1].seq) if len(rows) == limit else None}
+    return {
+        "decisions": [told(row, served.span) for row in kept],
+        "next": str(rows[-1].seq) if len(rows) == limit else None,
+    }
 
 
 @routes.get(
@@ -47,7 +51,7 @@ async def list_decisions(
 async def get_decision(
     name: Name, id: Annotated[str, Path(min_length=1, max_length=200)], service: Serving
 ) -> Any:  # fmt: skip
-    """A decision as it was answered, why each item, by the model that serves now, and the feedback that came."""
+    """A decision as it was answered, why each item, by the model that serves now, and what became of its feedback."""
     served = await service.with_served(name, lambda served: served)
     row = (await asyncio.to_thread(service.store.find, served.id, DECISION, [id])).get(id)
     if row is None:
@@ -55,22 +59,21 @@ async def get_decision(
     if row.payload is None:
         raise Refused(410, "expected a decision that is kept, but its user was erased", field="id")
     came = await asyncio.to_thread(service.store.find_about, served.id, id, MOST_FEEDBACK)
+    expires = float(decode(row.payload)["expires_at"])
+    messages = await asyncio.to_thread(messages_of, service.store, served.head, came, expires)
     async with _explaining:
         why = await asyncio.to_thread(_why, served, row)
-    return {**told(row), "why": why, "feedback": [message(each) for each in came if each.payload is not None]}
+    return {
+        **told(row, served.span),
+        "why": why,
+        "feedback": messages,
+    }
 
 
-def told(row: Row) -> dict[str, Any]:
+def told(row: Row, span: Span) -> dict[str, Any]:
     """A decision of the log, with its time and user."""
     assert row.payload is not None
-    return {**answer_of(decode(row.payload)), "user": row.user, "time": moment(row.time), "seq": row.seq}
-
-
-def message(row: Row) -> dict[str, Any]:
-    """A feedback of the log as it was sent, with its time."""
-    said = decode(row.payload)
-    details = {name: said.get(name) for name in DETAILS}
-    return {"feedback_id": row.key, "items": said["items"], **details, "time": moment(row.time), "seq": row.seq}
+    return {**answer_of(decode(row.payload), span), "user": row.user, "time": moment(row.time), "seq": row.seq}
 
 
 def _why(served: Served, row: Row) -> Any:

@@ -22,7 +22,8 @@ async def live() -> Any:
 
 @routes.get("/health/ready", tags=["health"], response_model=Health, responses=refusals())
 async def ready(service: Serving, response: Response) -> Any:
-    """The database can be written and slates can be chosen; whether learners keep up is told beside it."""
+    """The database can be written and slates can be chosen; whether learners keep up and which
+    recommender has a problem of its own is told beside it."""
     problem = ""
     try:
         await asyncio.to_thread(service.store.check)
@@ -35,7 +36,8 @@ async def ready(service: Serving, response: Response) -> Any:
         problem = "expected slates to be chosen in time, but one job takes very long"
     found = {
         name: {"events": head.seq, "learned": progress.seq if (progress := service.follower.progress.get(name)) else 0,
-               "stale": served.stale if (served := service.served.get(name)) else ""}
+               "stale": served.stale if (served := service.served.get(name)) else "",
+               "problem": service.follower.problem(name)}
         for name, head in service.follower.heads.items()
     }  # fmt: skip
     response.status_code = 503 if problem else 200

@@ -6,14 +6,15 @@ from typing import Any
 from fastapi import Response
 
 from neuclust.errors import ConfigError
+from neuclust.serve.api.answering.columns import columns_of
 from neuclust.serve.api.answering.served import Served
-from neuclust.serve.api.bodies import Changes, Configuration, Described, Listed, moment
+from neuclust.serve.api.bodies import Changes, Columns, Configuration, Described, Listed, moment
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
 from neuclust.serve.api.service import Service
 from neuclust.serve.configuration import Configuration as Kept
 from neuclust.serve.events import config_event
-from neuclust.serve.store.contract import Exists
+from neuclust.serve.store.contract import Exists, Head
 
 routes = router()
 
@@ -46,6 +47,10 @@ async def list_recommenders(service: Serving) -> Any:
     heads = await asyncio.to_thread(service.store.heads)
     found = []
     for head in heads:
+        problem = service.follower.problem(head.name)
+        if problem and head.name not in service.served:  # the others are told all the same
+            found.append(_unopened(head, problem))
+            continue
         try:
             found.append(await described(service, head.name))
         except Refused:  # deleted meanwhile
@@ -60,6 +65,16 @@ async def list_recommenders(service: Serving) -> Any:
 async def get_recommender(name: Name, service: Serving) -> Any:
     """A recommender as it is now."""
     return await described(service, name)
+
+
+@routes.get(
+    "/v1/recommenders/{name}/features", tags=["recommenders"], response_model=Columns, responses=refusals(),
+    dependencies=[allowed("admin")],
+)  # fmt: skip
+async def get_features(name: Name, service: Serving) -> Any:
+    """How every column is read and why, and how users and items meet; a draft before the first request."""
+    tell = await service.with_served(name, columns_of)
+    return await asyncio.to_thread(tell)
 
 
 @routes.patch(
@@ -114,7 +129,16 @@ async def described(service: Service, name: str) -> dict[str, Any]:
             "items": len(served.stock.catalogue), "users": len(served.stock.users), "events": head.seq,
             "learned_events": 0 if progress is None else min(progress.seq, head.seq),
             "lessons": 0 if progress is None else progress.lessons, "model_version": served.version,
-            "promoted": head.promoted, "frozen": served.schema is not None,
+            "promoted": head.promoted, "frozen": served.schema is not None, "problem": service.follower.problem(name),
         }  # fmt: skip
 
     return await service.with_served(name, look)
+
+
+def _unopened(head: Head, problem: str) -> dict[str, Any]:
+    """What the store alone knows of a recommender that cannot be opened."""
+    return {
+        "name": head.name, "created": moment(head.created), "configuration": {}, "items": 0, "users": 0,
+        "events": head.seq, "learned_events": 0, "lessons": 0, "model_version": 0, "promoted": head.promoted,
+        "frozen": head.frozen > 0, "problem": problem,
+    }  # fmt: skip

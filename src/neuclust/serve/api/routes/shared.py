@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Request
 
+from neuclust.serve.api.bodies import NAME
 from neuclust.serve.api.problems import MEDIA, Problem
 from neuclust.serve.api.service import Service
 from neuclust.serve.api.strict import StrictRoute
 
-NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 Name = Annotated[str, Path(pattern=NAME, description="the recommender", examples=["shop"])]
 Told = {
     400: "the body is no JSON", 401: "a key is needed", 403: "the key may not do this", 404: "it is not there",

@@ -10,7 +10,7 @@ from fastapi import Path, Query, Request, Response
 from neuclust.errors import DataError
 from neuclust.recommender.tables.values import value_to_json
 from neuclust.serve.api.answering.served import Served
-from neuclust.serve.api.bodies import Batch, Features, Items, Put, Users
+from neuclust.serve.api.bodies import Batch, Entity, Features, Items, Put, Users
 from neuclust.serve.api.problems import Refused
 from neuclust.serve.api.routes.shared import Name, Serving, allowed, refusals, router
 from neuclust.serve.api.service import Service
@@ -86,6 +86,17 @@ def _table_routes(table: str, one: str, listed: Any) -> None:
     ) -> Any:  # fmt: skip
         found, following, total = await service.with_served(name, lambda served: _page(served, table, after, limit))
         return {table: found, "next": following, "total": total}
+
+    @routes.get(
+        f"/v1/recommenders/{{name}}/{table}/{{id:path}}", tags=[table], response_model=Entity, responses=refusals(),
+        dependencies=[allowed("admin")], operation_id=f"get_{one}", summary=f"Look at a {one}",
+    )  # fmt: skip
+    async def get(name: Name, id: Id, service: Serving) -> Any:
+        def look(served: Served) -> dict[str, Any]:
+            known = read_id(id, table)
+            return {"id": known, "values": _values(_there(served, table, known), table, known)}
+
+        return await service.with_served(name, look)
 
     @routes.delete(
         f"/v1/recommenders/{{name}}/{table}/{{id:path}}", tags=[table], status_code=204, responses=refusals(),

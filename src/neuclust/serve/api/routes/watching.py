@@ -93,12 +93,18 @@ def _told(service: Service, served: Served, drawn: dict[str, Any] | None) -> dic
         raise Refused(404, f"expected a recommender that is there, got {served.name!r}")
     latest = [row for row in store.latest(head.id, DECISION, LATEST) if row.payload is not None]
     health = {
-        "stale": served.stale, "writing": service.writer.failing, "waiting": service.desk.waiting,
+        "problem": service.follower.problem(served.name), "stale": served.stale,
+        "writing": service.writer.failing, "waiting": service.desk.waiting,
         "version": served.version, "items": len(served.stock.catalogue), "users": len(served.stock.users),
         "mode": served.configuration.mode, "policy": served.settings.policy.name,
     }  # fmt: skip
     return overview(
-        head, store.progress(head.id), store.versions(head.id, LATEST), [told(row) for row in latest], health, drawn
+        head,
+        store.progress(head.id),
+        store.versions(head.id, LATEST),
+        [told(row, served.span) for row in latest],
+        health,
+        drawn,
     )
 
 
