@@ -1,4 +1,4 @@
-"""One slot tests the leader where it claims the least: when, where, and that it finds the other end of an axis."""
+"""One slot tests where the linear learner claims the least: when, where, and whoever leads."""
 
 from typing import Any
 
@@ -45,13 +45,13 @@ def test_probes_begin_late_fall_with_time_and_keep_to_their_cap() -> None:
 
 
 def lowest_shown(policy: Auto, positive: bool, rounds: range) -> int:
-    """In how many slates the leader's lowest arm is."""
+    """In how many slates the linear learner's lowest arm is."""
     shown = 0
     for t in rounds:
         round = sphere_round(t, positive)
         slate, ensemble = policy.select(round), policy.ensemble
         assert ensemble is not None
-        means = ensemble.learners[ensemble.leader].means(ensemble.blocks.read(round.contexts))
+        means = ensemble.learners["linear"].means(ensemble.blocks.read(round.contexts))
         shown += int(means.argmin()) in slate.positions.tolist()
     return shown
 
@@ -61,3 +61,14 @@ def test_the_arm_opposite_to_the_best_is_shown_and_none_where_no_arm_is() -> Non
     often: dict[str, Any] = {"probes": 1e6, "budget": 0.0, "most": 1.0}
     assert lowest_shown(taught(PROBED_FROM, **often), False, range(200, 220)) == 20
     assert lowest_shown(taught(PROBED_FROM, positive=True, **often), True, range(200, 220)) == 0
+
+
+def test_the_other_end_of_an_axis_is_tested_when_a_learner_of_squares_leads() -> None:
+    """Fails when its own lowest mean is tested, which lies between both ends."""
+    policy = taught(PROBED_FROM, probes=1e6, budget=0.0, most=1.0)
+    assert policy.ensemble is not None
+    names = list(policy.ensemble.learners)
+    lead = torch.tensor([20.0 * (name == "logistic") for name in names], dtype=torch.float64)
+    policy.ensemble.log_weights = torch.log_softmax(lead, 0)
+    assert policy.ensemble.leader == "logistic"
+    assert lowest_shown(policy, False, range(200, 220)) == 20

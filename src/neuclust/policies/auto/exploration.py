@@ -32,8 +32,8 @@ class ExplorationConfig:
     tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
     r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change.
     Where contexts have no clusters and 4p̄(1 − p̄) is at least `TELLING`, from slate `PROBED_FROM` on, one slot goes with
-    probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄)² / t) to the arm of the leader's lowest mean if it lies opposite
-    to the best one (xᵀx' < 0): a leader that is wrong there is not refuted by what it plays itself."""
+    probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄)² / t) to the arm of the linear learner's lowest mean if it lies
+    opposite to the best one (xᵀx' < 0): learners that are wrong there are not refuted by what they play themselves."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
 
@@ -50,7 +50,7 @@ class ExplorationConfig:
         return float(min(self.most, gain / ((plays.slates + 1) * max(ensemble.lift, LEAST_LIFT))))
 
     def probe_chance(self, ensemble: Ensemble) -> float:
-        """The probability that a slot of the next slate tests the leader's lowest mean."""
+        """The probability that a slot of the next slate tests the lowest mean."""
         plays = ensemble.plays
         if plays.slates < PROBED_FROM or not uses_probes(ensemble):
             return 0.0
