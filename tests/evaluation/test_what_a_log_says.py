@@ -169,7 +169,7 @@ def test_other_logs_lose_only_what_follows_the_last_answer() -> None:
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ((0.0, 0.0, 1.0), "; its slates were paid otherwise, --reward table:0,0,1 judges by that;"),
+        ((0.0, 0.0, 1.0), "; its slates were paid otherwise, the reward table:0,0,1 judges by that;"),
         ((0.0, 0.5, 1.0), ";"),  # the mean ranks policies as the sum does
         (None, ";"),
     ],

@@ -371,7 +371,7 @@ def test_memory_and_saves_stay_flat() -> None:
     objects, size = len(gc.get_objects()), sum(array.nbytes for array in decisions.to_state()[1].values())
     play(decisions, 1_501, 30_001)
     gc.collect()
-    assert abs(len(gc.get_objects()) - objects) < 200
+    assert len(gc.get_objects()) - objects < 200  # fewer: what other tests left behind went meanwhile
     assert abs(sum(array.nbytes for array in decisions.to_state()[1].values()) - size) < 2_000
     assert len(json.dumps(decisions.to_state()[0])) < 1_000
     assert decisions.counts.open <= 25

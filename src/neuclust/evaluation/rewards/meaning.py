@@ -51,7 +51,7 @@ class Meaning:
         if self.logged and self.logged != self.reward:
             said += f" ({self.logged})" if self.reward_from == "log" else f"; the log says {self.logged}"
         if self.paid and self.reward_from == "default":
-            said += f"; its slates were paid otherwise, --reward {self.paid} judges by that"
+            said += f"; its slates were paid otherwise, the reward {self.paid} judges by that"
         if self.reward not in ("sum", "slate"):
             return f"{said}; counts slots of reward 1"
         what, (low, high) = "slate" if self.own else "slot", self.range
@@ -64,7 +64,7 @@ def settings_of(log: Log) -> Settings | None:
 
 
 def paid_by(log: Log) -> str:
-    """The one table by which all runs of a log were paid, as `--reward` takes it; empty where it says as the sum."""
+    """The one table by which all runs of a log were paid, in the words of `parse_slate_value`; empty where that is a sum."""
     tables = {start.reward_values for start in getattr(log, "runs", {}).values()}
     table = tables.pop() if len(tables) == 1 else None
     if table is None or all(math.isclose(each, at * table[1]) for at, each in enumerate(table)):
@@ -91,8 +91,8 @@ def _reward(asked: str | None, settings: Settings | None, held: Survey) -> tuple
 
 
 def _named(settings: Settings, held: Survey) -> str:
-    """A recommender's reward as `--reward` takes it: `slate`, the logged one, where no count of rewarded slots says
-    the same."""
+    """A recommender's reward in the words of `parse_slate_value`: `slate`, the logged one, where no count of rewarded
+    slots says the same."""
     worth = settings.reward
     if isinstance(worth, Total):
         return "sum"
