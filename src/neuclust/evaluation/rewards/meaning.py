@@ -64,7 +64,7 @@ def settings_of(log: Log) -> Settings | None:
 
 
 def paid_by(log: Log) -> str:
-    """The one table by which all runs of a log were paid, in the words of `parse_slate_value`; empty where that is a sum."""
+    """The one table by which all runs of a log were paid, as `parse_slate_value` reads it; empty for a sum."""
     tables = {start.reward_values for start in getattr(log, "runs", {}).values()}
     table = tables.pop() if len(tables) == 1 else None
     if table is None or all(math.isclose(each, at * table[1]) for at, each in enumerate(table)):
