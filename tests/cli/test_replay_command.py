@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from simulated_service import stored, visits
 
 from neuclust.cli.commands.replay import ReplayOptions
@@ -77,6 +78,20 @@ def test_a_replay_after_an_erasure_says_where_it_begins(
     assert replayed(ReplayOptions(f"sqlite:{tmp_path / 'service.db'}", verify=True)) == 0
     said = f"shop: {head.seq - row.seq:,} events since the erasure (base at event {row.seq:,}), "
     assert capsys.readouterr().out.startswith(said)
+
+
+def test_a_replay_has_one_thread_as_the_learner_has(address: str) -> None:
+    """Fails when sums are added in another order than the learner added them, which gives other last digits."""
+    before, seen = torch.get_num_threads(), set[int]()
+    torch.set_num_threads(2)
+    try:
+        (result,) = replay(open_store(address), progress=lambda *_: seen.add(torch.get_num_threads()))
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert seen == {1}
+    assert result.same
+    assert "threads" not in result.environment
 
 
 def test_another_model_and_another_environment_are_told(address: str, capsys: pytest.CaptureFixture[str]) -> None:

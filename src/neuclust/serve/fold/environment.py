@@ -2,7 +2,8 @@
 
 import platform
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,6 +19,17 @@ def environment() -> dict[str, Any]:
         "threads": torch.get_num_threads(), "zlib": zlib.ZLIB_RUNTIME_VERSION,
         **{name: _version(name) for name in LIBRARIES},
     }  # fmt: skip
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread of computation, as the learner has: more of them add in another order, to other last digits."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def differing(kept: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

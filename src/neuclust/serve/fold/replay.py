@@ -7,7 +7,7 @@ from typing import Any
 
 from neuclust.errors import DataError, NeuclustError, SaveError, StateError, suggestion
 from neuclust.serve.events import encode
-from neuclust.serve.fold.environment import differing
+from neuclust.serve.fold.environment import differing, one_thread
 from neuclust.serve.fold.fold import Fold, Told
 from neuclust.serve.store.chain import verify_chain
 from neuclust.serve.store.contract import Damaged, Head, Row, Store, StoreError, Version
@@ -69,7 +69,8 @@ def replay(
                 f"recommender: there is no {name!r:.100}; {suggestion(name, known) if known else 'none is'}"
             )
         heads = [head for head in heads if head.name == name]
-    return [_replayed(store, head, verify, progress) for head in heads]
+    with one_thread():
+        return [_replayed(store, head, verify, progress) for head in heads]
 
 
 def _replayed(store: Store, head: Head, verify: bool, progress: OnProgress | None) -> ReplayResult:
