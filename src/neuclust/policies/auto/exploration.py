@@ -32,7 +32,7 @@ class ExplorationConfig:
     tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
     r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change.
     Where contexts have no clusters and 4p̄(1 − p̄) is at least `TELLING`, from slate `PROBED_FROM` on, one slot goes with
-    probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄)² / t) to the arm of the linear learner's lowest mean if it lies
+    probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄) / t) to the arm of the linear learner's lowest mean if it lies
     opposite to the best one (xᵀx' < 0): learners that are wrong there are not refuted by what they play themselves."""
 
     RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
@@ -41,7 +41,7 @@ class ExplorationConfig:
     budget: float = 12.0
     power: float = 4.0
     rival: float = 0.5
-    probes: float = 30.0
+    probes: float = 15.0
 
     def chance(self, ensemble: Ensemble) -> float:
         """ε of the next slate."""
@@ -54,7 +54,7 @@ class ExplorationConfig:
         plays = ensemble.plays
         if plays.slates < PROBED_FROM or not uses_probes(ensemble):
             return 0.0
-        gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward)) ** 2
+        gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward))
         return float(min(self.most, gain / (plays.slates + 1)))
 
 
