@@ -59,7 +59,7 @@ class ExplorationConfig:
 
 
 def uses_probes(ensemble: Ensemble) -> bool:
-    """Whether leaders are tested by probes; elsewhere slates have optimistic slots."""
+    """Whether probes test the lowest mean; elsewhere slates have optimistic slots."""
     return ensemble.blocks.clusters is None and ensemble.plays.scale.informative >= TELLING
 
 
