@@ -7,8 +7,9 @@
 
 `play` keeps one line per run: the six cells (click rates of 0.7, 2 and 14 %, each prompt and with clicks 5 to 60
 requests late of which 10 % are lost; `--rate` names others), or one half of the 50 declared shops, or problems of the
-catalogue (`--shop shop-items`). A policy is NAME[:PRESET][@KEY=VALUE;KEY=VALUE]. What the file holds is not played
-again. `table` prints shares (Σu − Σu_random) / (Σu* − Σu_random) after 100, 300, 1,000 and 1,500 requests.
+catalogue (`--shop shop-items`), or `shop-tastes` with contexts laid out in another way (`--shop tastes:product`). A
+policy is NAME[:PRESET][@KEY=VALUE;KEY=VALUE]. What the file holds is not played again. `table` prints shares
+(Σu − Σu_random) / (Σu* − Σu_random) after 100, 300, 1,000 and 1,500 requests.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")  # runs go side by side: a core each
 
 if TYPE_CHECKING:
+    from neuclust.environments.shop_truths import Layout
     from neuclust.environments.slates import SlateEnvironment
     from neuclust.experiment.engines.engine import Progress
     from neuclust.experiment.run import Tally
@@ -40,7 +42,7 @@ RIVALS = ("linucb", "auto:linear", "lin-ts")  # the best of them is what a polic
 class Match:
     """One run: a policy in a shop, as it is named in the file, with a seed."""
 
-    shop: str  # `rate:0.02`, `rate:0.02:late`, `number:7`, or a problem of the catalogue
+    shop: str  # `rate:0.02`, `rate:0.02:late`, `number:7`, `tastes:beside`, or a problem of the catalogue
     policy: str
     seed: int
     rounds: int
@@ -50,7 +52,7 @@ def build(match: Match) -> SlateEnvironment:
     """The shop of a match."""
     from neuclust.environments.catalogue import build_environment
     from neuclust.environments.problem import ProblemSpec
-    from neuclust.environments.shops import LATE, RARE, build_shop, draw_shop
+    from neuclust.environments.shops import LATE, RARE, TASTES, build_shop, draw_shop
     from neuclust.environments.slates import SlateEnvironment as Slates
 
     kind, _, rest = match.shop.partition(":")
@@ -60,10 +62,22 @@ def build(match: Match) -> SlateEnvironment:
     if kind == "rate":
         rate, _, late = rest.partition(":")
         return build_shop(match.shop, replace(LATE if late else RARE, click_rate=float(rate)), spec)
+    if kind == "tastes":
+        return build_shop(match.shop, replace(TASTES, layout=layout_of(rest)), spec)
     environment = build_environment(match.shop, spec)
     if not isinstance(environment, Slates):
         raise SystemExit(f"{match.shop}: expected a problem that neuclust ships, got one from outside")
     return environment
+
+
+def layout_of(text: str) -> Layout:
+    """A layout of the contexts of `shop-tastes` by its name."""
+    from neuclust.environments.shop_truths import Layout
+
+    found: dict[str, Layout] = {name: name for name in get_args(Layout)}
+    if text not in found:
+        raise SystemExit(f"tastes: expected one of {', '.join(found)}, got {text!r}")
+    return found[text]
 
 
 def random_reward(environment: SlateEnvironment, t: int) -> float:
@@ -126,7 +140,9 @@ def main(words: Sequence[str] | None = None) -> None:
     playing.add_argument("--policy", action="append", required=True)
     playing.add_argument("--half", choices=("development", "reported"), help="of the 50 declared shops")
     playing.add_argument("--rate", type=float, action="append", help="click rate of two cells, prompt and late")
-    playing.add_argument("--shop", action="append", help="a problem of the catalogue, number:N or rate:RATE[:late]")
+    playing.add_argument(
+        "--shop", action="append", help="a problem of the catalogue, number:N, rate:RATE[:late], tastes:LAYOUT"
+    )
     playing.add_argument("--seeds", default="0:1", help="FIRST:END")
     playing.add_argument("--rounds", type=int, default=MARKS[-1])
     playing.add_argument("--workers", type=int, default=os.cpu_count())

@@ -10,7 +10,15 @@ from neuclust.core import Slate, check_round
 from neuclust.environments import shops
 from neuclust.environments.dealing import Recorded
 from neuclust.environments.payments import HANDLING, NET, Amounts, PositionBias
-from neuclust.environments.shop_truths import Crossing, LinearScore, Link, ShopRounds
+from neuclust.environments.shop_truths import (
+    CATEGORIES,
+    SEGMENTS,
+    Crossing,
+    Layout,
+    LinearScore,
+    Link,
+    ShopRounds,
+)
 from neuclust.environments.shops import ShopSpec, build_shop, draw_shop
 from neuclust.environments.slates import SlateEnvironment
 from neuclust.errors import ConfigError
@@ -83,6 +91,28 @@ def test_the_best_price_is_the_most_liked_of_its_segment_and_category() -> None:
         own = contexts.items[:, 2 + kind] == 1
         top = price[own][torch.topk(means[own], 20).indices]
         assert float(top.std()) < 0.5 * float(price[own].std())
+
+
+@pytest.mark.parametrize("layout", get_args(Layout))
+def test_every_layout_of_prices_tells_what_the_truth_reads(layout: Layout) -> None:
+    """Price, category, rating and segment can be read off the contexts, whose truth is that of the catalogue."""
+    one = build_shop("shop", replace(shops.TASTES, layout=layout), horizon=6, seed=2)
+    for t in range(1, 7):
+        r, contexts = one.round(t), one.contexts
+        assert isinstance(contexts, Crossing)
+        assert r.contexts.shape == (300, 30)
+        items, segment = contexts.items[r.arm_ids], int(contexts.requests[t - 1, 1:].argmax())
+        category = items[:, 2 : 2 + CATEGORIES]
+        if layout == "crossed":
+            assert torch.equal(r.contexts[:, 5 + segment], items[:, 0])
+            assert torch.equal(r.contexts[:, 9 + 4 * segment : 13 + 4 * segment], category)
+        elif layout == "beside":
+            assert torch.equal(r.contexts[:, :6], torch.cat([items[:, :1], category, items[:, 1:2]], 1))
+            assert torch.equal(r.contexts[:, 6:9], torch.eye(SEGMENTS, dtype=torch.float64)[segment].expand(300, -1))
+        else:
+            own = torch.cat([items[:, :1], category, items[:, 1:2]], 1)
+            assert torch.equal(r.contexts[:, 6 * segment : 6 * segment + 6], own)
+            assert int((r.contexts[:, :18] != 0).sum()) == 3 * 300
 
 
 def test_shops_of_a_longer_run_begin_with_the_shorter_one() -> None:
@@ -174,6 +204,7 @@ def test_refusals() -> None:
     refused: list[dict[str, Any]] = [
         {"click_rate": 0.0}, {"dim": 7}, {"link": "cubic"}, {"earliest": 5, "latest": 4}, {"lost": 1.5},
         {"slots": True, "amounts": True}, {"drift": 5, "link": "best-price"},
+        {"layout": "product"}, {"layout": "round", "link": "best-price"},
     ]  # fmt: skip
     for changes in refused:
         with pytest.raises(ConfigError, match="ShopSpec"):

@@ -15,6 +15,7 @@ from neuclust.environments.beyond import Tastes, random_rows
 from neuclust.randomness import stream
 
 Link = Literal["logistic", "linear", "best-price"]
+Layout = Literal["crossed", "beside", "product"]
 USER_FEATURES = 4  # two normal numbers, two flags
 FLAG = 0.5  # a flag is set where a normal number is above: 31 % of them
 CATEGORIES, SEGMENTS = 4, 3
@@ -155,18 +156,34 @@ def user_requests(seed: int, purpose: str, n: int) -> Tensor:
     return torch.from_numpy(np.concatenate([np.ones((n, 1)), users], axis=1))
 
 
-def priced_contexts(items: int, requests: int, dim: int, seed: int) -> Crossing:
-    """The first d of: price, category, price x segment, rating, category x segment, and features without effect."""
-    others = max(0, dim - (2 + SEGMENTS + CATEGORIES * (1 + SEGMENTS)))
+def priced_contexts(items: int, requests: int, dim: int, seed: int, layout: Layout = "crossed") -> Crossing:
+    """What people make of price, category, rating and the user's segment, and features without effect up to d.
+
+    `crossed`: price, category, price x segment, rating, category x segment. `beside`: price, category, rating, segment,
+    nothing crossed. `product`: (price, category, rating) x segment, 0 in the columns of other segments.
+    """
+    pairs = priced_columns(layout)
+    others = max(0, dim - len(pairs))
     drawn = normal_rows(seed, "shop items", items, 3 + others)
     category = np.eye(CATEGORIES)[kinds(drawn[:, 2], CATEGORIES)]
-    features = np.concatenate([drawn[:, :2], category, drawn[:, 3:]], axis=1)  # price, rating, category, others
-    kind, segment = np.arange(CATEGORIES), np.arange(SEGMENTS)
-    pairs = [(0, 0), *((2 + c, 0) for c in kind), *((0, 1 + s) for s in segment), (1, 0)]
-    pairs += [(2 + c, 1 + s) for s in segment for c in kind] + [(2 + CATEGORIES + k, 0) for k in range(others)]
-    columns = torch.tensor(pairs[:dim], dtype=torch.int64)
+    own = [drawn[:, :2], category, drawn[:, 3:]]  # price, rating, category, others
+    own += [np.ones((items, 1))] if layout == "beside" else []
+    features = np.concatenate(own, axis=1)
+    pairs += [(2 + CATEGORIES + k, 0) for k in range(others)]
+    columns = torch.tensor(pairs[:dim], dtype=torch.int64) % features.shape[1]
     made = segment_requests(seed, "shop requests", requests)
     return Crossing(torch.from_numpy(features), made, columns[:, 0], columns[:, 1])
+
+
+def priced_columns(layout: Layout) -> list[tuple[int, int]]:
+    """Columns of item (−1: the last) and request that a layout multiplies."""
+    price, rating, kind, segment = 0, 1, range(2, 2 + CATEGORIES), range(1, 1 + SEGMENTS)
+    if layout == "beside":
+        return [(price, 0), *((c, 0) for c in kind), (rating, 0), *((-1, s) for s in segment)]
+    if layout == "product":
+        return [(column, s) for s in segment for column in (price, *kind, rating)]
+    pairs = [(price, 0), *((c, 0) for c in kind), *((price, s) for s in segment), (rating, 0)]
+    return pairs + [(c, s) for s in segment for c in kind]
 
 
 def segment_requests(seed: int, purpose: str, n: int) -> Tensor:

@@ -45,6 +45,7 @@ class ShopSpec:
     items: int = 3000  # at a time
     eligible: int = 300  # per request
     link: truths.Link = "logistic"
+    layout: truths.Layout = "crossed"  # of what models read where the link is best-price
     signal: float = 1.3  # s.d. over requests and items of what features explain, in log-odds
     item_effect: float = 0.0  # s.d. of an item's own effect, in log-odds
     earliest: int = 0  # feedback comes `earliest` to `latest` requests late
@@ -62,6 +63,8 @@ class ShopSpec:
             raise ConfigError("ShopSpec: expected slots or amounts, got both; set one of them to false")
         if self.drift and self.link == "best-price":
             raise ConfigError("ShopSpec.drift: expected 0 where the link is best-price; use another link")
+        if self.layout != "crossed" and self.link != "best-price":
+            raise ConfigError(f"ShopSpec.layout: expected crossed where the link is {self.link}, got {self.layout}")
 
     def delivery(self, seed: int) -> Delivery | None:
         """When the feedback of a request comes; None: at once."""
@@ -99,10 +102,8 @@ def build_shop(name: str, shop: ShopSpec, spec: ProblemSpec | None = None, **fie
 def shop_truth(shop: ShopSpec, n: int, spec: ProblemSpec) -> tuple[truths.Crossing, truths.Chances]:
     """Contexts of n items and of the horizon's requests, and the chances of a click, calibrated."""
     seed, priced = spec.seed, shop.link == "best-price"
-    make, requests = (
-        (truths.priced_contexts, truths.segment_requests) if priced else (truths.mixed_contexts, truths.user_requests)
-    )
-    contexts = make(n, spec.horizon, shop.dim, seed)
+    size, requests = (n, spec.horizon, shop.dim, seed), truths.segment_requests if priced else truths.user_requests
+    contexts = truths.priced_contexts(*size, shop.layout) if priced else truths.mixed_contexts(*size)
     frame = np.linalg.qr(stream(seed, "shop coefficients").standard_normal((shop.dim, 2)))[0]
     first, then = (torch.from_numpy(frame[:, k].copy()) for k in range(2))
     tastes = Turn(first, then, shop.drift) if shop.drift else Switch(first, first, 0)

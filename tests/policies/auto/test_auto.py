@@ -141,7 +141,66 @@ def test_it_explores_by_what_is_known_and_not_before_any_data() -> None:
     seen = watched((0.0, 1), (1.0, 1), 1)  # the unseen arm is neither chosen nor drawn
     assert policy.ensemble is not None
     assert (policy.ensemble.mean_reward, policy.ensemble.lift) == (seen.mean_reward, seen.lift)
-    assert policy.exploring == policy.explain().exploring == policy.config.exploring.chance(seen) > 0
+    config = policy.config.exploring
+    assert policy.exploring == policy.explain().exploring == config.rivals(seen) + config.uniform(seen) > 0
+
+
+@pytest.mark.parametrize("zero", [0.0, 0.4])
+def test_the_chance_that_uniform_slots_pay_more_is_that_of_two_rates_of_rewards(zero: float) -> None:
+    """Against many draws of Gamma posteriors; rewards are read from the reward 0 on."""
+    chosen, uniform = (3.0, 300), (4.0, 150)
+    paid, drawn = ((zero * n + (1 - zero) * total, n) for total, n in (chosen, uniform))
+    seen = watched(paid, drawn, 90)
+    seen.plays.zero = zero
+    count, rng = 0.5 / seen.plays.scale.level, stream(5, "test rates", 1)
+    low, high = (rng.gamma(total + 0.5, 1 / (n + count), 400_000) for total, n in (chosen, uniform))
+    expected = float((high > low).mean())
+    assert 0.5 < expected < 0.99
+    assert seen.uniform_better == pytest.approx(expected, abs=0.005)
+
+
+def test_slots_are_drawn_at_random_where_what_is_chosen_pays_less() -> None:
+    """Fails when a policy that is wrong about everything goes on choosing, or when one that is right stops."""
+    config = ExplorationConfig()
+    wrong, right, unknown = (
+        watched(*seen, 100) for seen in (((2.0, 480), (3.0, 20)), ((60.0, 480), (1.0, 20)), ((3.0, 500), (0.0, 0)))
+    )
+    assert config.uniform(wrong) > 0.7
+    assert config.uniform(right) < 0.02
+    assert config.uniform(unknown) < 0.05
+    rare = 1 - wrong.plays.scale.informative
+    assert config.uniform(wrong) == config.most < rare * wrong.uniform_better**config.power
+    assert replace(config, most=1.0).uniform(wrong) == pytest.approx(rare * wrong.uniform_better**config.power)
+    assert replace(config, most=0.0).uniform(wrong) == 0.0
+
+
+def paid_at_best_prices(seed: int, most: float) -> float:
+    """Expected rewards of 200 slates where middle prices are liked; contexts are (price, 1) of one of five segments."""
+    learners = EnsembleConfig(learners="linear,additive")
+    exploring = ExplorationConfig(most=most)
+    policy = Auto(AutoConfig(ensemble=learners, exploring=exploring, optimistic_slots=0), 10, K, seed)
+    total = 0.0
+    for t in range(1, 201):
+        rng, rows = stream(seed, "test prices", t), torch.zeros(60, 10, dtype=torch.float64)
+        price, segment = torch.from_numpy(rng.standard_normal(60)), int(rng.integers(5))
+        rows[:, 2 * segment], rows[:, 2 * segment + 1] = price, 1.0
+        round = Round(t, torch.arange(60), rows, None, K)
+        slate = policy.select(round)
+        chances = 0.01 + 0.15 * (price[slate.positions].abs() < 0.5)
+        coins = torch.from_numpy(stream(7 + seed, "test coins", t).random(K))
+        policy.update(round, slate, feedback((coins < chances).double().tolist(), math.nan))
+        total += float(chances.sum())
+    return total
+
+
+def test_best_prices_in_the_middle_are_found_by_what_random_slots_pay() -> None:
+    """A linear learner takes prices at both ends, which hardly pay: 1 % where any arm would pay 7 %.
+
+    Fails when slots that are chosen and slots that are drawn are not compared.
+    """
+    chosen_alone, compared = (sum(paid_at_best_prices(seed, most) for seed in (5, 6)) for most in (0.0, 0.8))
+    assert chosen_alone < 0.03 * 2 * 200 * K
+    assert compared > 3 * chosen_alone
 
 
 @pytest.mark.parametrize("times", [4, 20])
@@ -169,7 +228,7 @@ def test_few_slots_explore_where_rewards_are_rare(late: int) -> None:
         if len(waiting) > late:
             policy.update(*waiting.pop(0))
         shares.append(policy.exploring)
-    assert 0 < policy.exploring < 0.01
+    assert 0 < policy.exploring < 0.03
     assert sum(shares) / len(shares) < 0.05
 
 

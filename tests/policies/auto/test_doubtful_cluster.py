@@ -12,7 +12,14 @@ from torch import Tensor
 from neuclust.core import Feedback, Round
 from neuclust.policies.auto import exploration
 from neuclust.policies.auto.ensemble import EnsembleConfig
-from neuclust.policies.auto.exploration import AHEAD, DOUBTED_FROM, Ranking, ScoreCache, doubtful_cluster
+from neuclust.policies.auto.exploration import (
+    AHEAD,
+    DOUBTED_FROM,
+    ExplorationConfig,
+    Ranking,
+    ScoreCache,
+    doubtful_cluster,
+)
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.policy import Auto, AutoConfig
@@ -32,7 +39,8 @@ def offer(t: int) -> Round:
 def policy(slots: int = 1) -> Auto:
     """`auto` on four clusters of which the first pays most."""
     learners = EnsembleConfig(learners="linear,local")
-    made = Auto(AutoConfig(ensemble=learners, optimistic_slots=slots), D, K, 2)
+    config = AutoConfig(ensemble=learners, optimistic_slots=slots, exploring=ExplorationConfig(most=0.0))
+    made = Auto(config, D, K, 2)
     blocks = FeatureBlocks.of(BlocksConfig(), offer(1))
     assert blocks is not None
     made.ensemble = made._fresh(replace(blocks, clusters=ContextClusters(CORNERS / blocks.scale, 0.3)))

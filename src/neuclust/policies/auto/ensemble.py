@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
-from scipy.special import expit, logit
+from scipy.special import betainc, expit, logit
 from torch import Tensor
 
 from neuclust.configuration import NON_NEGATIVE, checked
@@ -98,6 +98,20 @@ class Ensemble:
         scale, zero = self.plays.scale, self.plays.zero
         prior, expected = PSEUDO_COUNT / scale.unit, zero + (1 - zero) * expit(logit(scale.level) + start)
         return float((seen[0] + prior * expected) / (seen[1] + prior))
+
+    @property
+    def uniform_better(self) -> float:
+        """The posterior probability that arms drawn uniformly pay more than (recent) ones chosen by score, of Poisson
+        numbers of rewards with Gamma priors of mean p̄ that count for half a reward each. Where every learner is wrong,
+        what is chosen may pay less than any arm would, and nothing else that is seen tells so."""
+        above, prior = self._above(self._chosen), 0.5 / self.plays.scale.level
+        drawn = self._above(self._uniform)
+        share = (self._chosen[1] + prior) / (self._chosen[1] + self._uniform[1] + 2 * prior)
+        return float(betainc(above + 0.5, drawn + 0.5, share))
+
+    def _above(self, seen: tuple[float, float]) -> float:
+        """A sum of y as one of what there is above the reward 0."""
+        return max(seen[0] - self.plays.zero * seen[1], 0.0) / (1 - self.plays.zero)
 
     def recent_log_likelihood(self, slates: int) -> float:
         """Of the latest slates' rewards, each predicted one step ahead by the weighted ensemble."""

@@ -31,6 +31,8 @@ class ExplorationConfig:
     of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
     tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
     r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of slates since the start or a change.
+    At least (1 − 4p̄(1 − p̄)) P^power of all slots take any arm, P the probability that arms drawn uniformly pay more
+    than chosen ones: the rarer rewards are, the longer it takes to see that what is chosen pays nothing.
     Where contexts have no clusters and 4p̄(1 − p̄) is at least `TELLING`, from slate `PROBED_FROM` on, one slot goes with
     probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄) / t) to the arm of the linear learner's lowest mean if it lies
     opposite to the best one (xᵀx' < 0): learners that are wrong there are not refuted by what they play themselves."""
@@ -48,6 +50,15 @@ class ExplorationConfig:
         plays, gained = ensemble.plays, ensemble.plays.above_zero(ensemble.mean_reward)
         gain = self.budget * plays.scale.informative * (1 - gained) ** self.power
         return float(min(self.most, gain / ((plays.slates + 1) * max(ensemble.lift, LEAST_LIFT))))
+
+    def rivals(self, ensemble: Ensemble) -> float:
+        """The probability that a slot of the next slate takes the best arm of a learner drawn at random."""
+        return self.rival * self.chance(ensemble)
+
+    def uniform(self, ensemble: Ensemble) -> float:
+        """The probability that a slot of the next slate takes any arm."""
+        least: float = (1 - ensemble.plays.scale.informative) * ensemble.uniform_better**self.power
+        return max((1 - self.rival) * self.chance(ensemble), min(self.most, least))
 
     def probe_chance(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate tests the lowest mean."""

@@ -205,7 +205,7 @@ class Auto:
         """ε, the probability that a slot of the next slate explores."""
         if self.ensemble is None:
             return 0.0
-        return self.config.exploring.chance(self.ensemble)
+        return self.config.exploring.rivals(self.ensemble) + self.config.exploring.uniform(self.ensemble)
 
     explain, selecting_state = explanation, state_to_select
 
@@ -262,9 +262,9 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
         zeros = torch.zeros(k, dtype=torch.float64)
         return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
     scores, means = with_items(cache, policy, round.arm_ids)
-    rng, epsilon = stream(policy.seed, "auto exploring", round.key), policy.exploring
-    rivals = rival_arms(cache, rank, int((rng.random(k) < epsilon * policy.config.exploring.rival).sum()), rng)
-    probe = policy.config.exploring.probe_chance(cache.ensemble)
+    rng, exploring = stream(policy.seed, "auto exploring", round.key), policy.config.exploring
+    rivals = rival_arms(cache, rank, int((rng.random(k) < exploring.rivals(cache.ensemble)).sum()), rng)
+    probe = exploring.probe_chance(cache.ensemble)
     if probe > 0 and rng.random() < probe:
         rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
     tried = torch.tensor(rivals, dtype=torch.int64)
@@ -282,8 +282,8 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
     chosen = best_of_the_rest(cache, ranking, torch.cat([tried, optimistic]), steps)
     base = torch.cat([chosen, tried, optimistic])[policy.slots.order(k)]
     explored, propensities, design = torch.zeros(k, dtype=torch.bool), None if drawn else certain, None
-    if epsilon > 0:  # given the base slate, as propensities of `Exploring` are
-        share = Exploration(epsilon * (1 - policy.config.exploring.rival), anywhere=1.0)
+    share = Exploration(exploring.uniform(cache.ensemble), anywhere=1.0)
+    if share.share > 0:  # given the base slate, as propensities of `Exploring` are
         design = Design("sequential", tuple(base.tolist()), share.share)
         base, propensities, explored = sample(base, base[:0], round, share, rng)
     bonuses = policy.rewards.width * (scores - means)[base].clamp(min=0)
