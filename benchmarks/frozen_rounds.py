@@ -1,6 +1,7 @@
 """A problem's rounds as arrays, so that an earlier version of the package can be played on problems it does not have.
 
     python -m benchmarks.frozen_rounds export --problem shop-tastes --seed 1008 --rounds 1500 rounds.npz
+    python -m benchmarks.frozen_rounds export --problem tastes:beside --seed 3000 rounds.npz   # shops of click_rates
     PYTHONPATH=EARLIER/src python benchmarks/frozen_rounds.py play --policy auto --seed 1008 rounds.npz
 
 Every arm's reward of every round is drawn beforehand: what a policy is paid does not depend on what others chose.
@@ -19,14 +20,10 @@ import torch
 
 def export(problem: str, seed: int, rounds: int, file: Path) -> None:
     """Contexts, ids, means and rewards of all arms, round by round."""
+    from benchmarks.click_rates import Match, build
     from neuclust.core import Slate
-    from neuclust.environments.catalogue import build_environment
-    from neuclust.environments.problem import ProblemSpec
-    from neuclust.environments.slates import SlateEnvironment
 
-    environment = build_environment(problem, ProblemSpec(horizon=rounds, seed=seed))
-    if not isinstance(environment, SlateEnvironment):
-        raise SystemExit(f"{problem}: expected a problem that neuclust ships, got one from outside")
+    environment = build(Match(problem, "", seed, rounds))
     k = environment.slate_size
     contexts, ids, means, rewards = [], [], [], []
     for t in range(1, rounds + 1):
@@ -68,7 +65,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     exporting, playing = (commands.add_parser(name) for name in ("export", "play"))
-    exporting.add_argument("--problem", required=True)
+    exporting.add_argument("--problem", required=True, help="of the catalogue, or a shop of benchmarks.click_rates")
     exporting.add_argument("--rounds", type=int, default=1500)
     playing.add_argument("--policy", default="auto")
     for one in (exporting, playing):

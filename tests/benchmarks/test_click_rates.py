@@ -56,6 +56,11 @@ def test_shops_are_named_by_rate_number_and_problem() -> None:
     assert late.delivery == LATE.delivery(0)
     assert build(Match("rate:0.03", "uniform", 0, 2)).delivery is None
     assert build(Match("number:4", "uniform", 0, 2)).dim == draw_shop(4).dim
+    same, product = (build(Match(f"tastes:{layout}", "uniform", 0, 2)) for layout in ("crossed", "product"))
+    assert torch.equal(same.round(1).contexts, build(Match("shop-tastes", "uniform", 0, 2)).round(1).contexts)
+    assert not torch.equal(same.round(1).contexts, product.round(1).contexts)
+    with pytest.raises(SystemExit, match="expected one of crossed, beside, product, got 'round'"):
+        build(Match("tastes:round", "uniform", 0, 2))
     assert play(Match("shop-late", "uniform", 0, 2), lambda _: None)["sums"].keys() == {2}
 
 

@@ -169,8 +169,10 @@ def test_slots_are_drawn_at_random_where_what_is_chosen_pays_less() -> None:
     assert config.uniform(right) < 0.02
     assert config.uniform(unknown) < 0.05
     rare = 1 - wrong.plays.scale.informative
-    assert config.uniform(wrong) == config.most < rare * wrong.uniform_better**config.power
-    assert replace(config, most=1.0).uniform(wrong) == pytest.approx(rare * wrong.uniform_better**config.power)
+    least = rare * wrong.uniform_better**config.power
+    assert config.rivals(wrong) + config.uniform(wrong) == pytest.approx(config.most)
+    assert config.most < least
+    assert replace(config, most=1.0, rival=0.0).uniform(wrong) == pytest.approx(least)
     assert replace(config, most=0.0).uniform(wrong) == 0.0
 
 

@@ -56,9 +56,10 @@ class ExplorationConfig:
         return self.rival * self.chance(ensemble)
 
     def uniform(self, ensemble: Ensemble) -> float:
-        """The probability that a slot of the next slate takes any arm."""
-        least: float = (1 - ensemble.plays.scale.informative) * ensemble.uniform_better**self.power
-        return max((1 - self.rival) * self.chance(ensemble), min(self.most, least))
+        """The probability that a slot of the next slate takes any arm; with `rivals` at most `most`."""
+        chance, rare = self.chance(ensemble), 1 - ensemble.plays.scale.informative
+        least: float = rare * ensemble.uniform_better**self.power
+        return max((1 - self.rival) * chance, min(self.most - self.rival * chance, least))
 
     def probe_chance(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate tests the lowest mean."""
