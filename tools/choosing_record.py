@@ -29,6 +29,7 @@ DEVELOPMENT = (
     range(500, 521),
     range(600, 625),
     range(700, 712),
+    range(720, 744),
 )
 REPORTED = "2000:2020"
 

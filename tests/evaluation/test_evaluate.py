@@ -187,6 +187,16 @@ def test_wanted_intervals_are_made_and_hold_the_estimate(log: MemoryLog, kind: s
     assert each.difference_interval[0] < each.difference < each.difference_interval[1]
 
 
+@pytest.mark.parametrize("kind", ["empirical-bernstein", "confidence-sequence"])
+def test_intervals_of_a_handful_of_rows_hold_estimate_and_difference(log: MemoryLog, kind: str) -> None:
+    """Large weights on few rows: the estimate lies beyond what slates can pay, and so does the difference."""
+    few = MemoryLog(log.kept[100:110])
+    (each,) = evaluate(few, candidates("linucb"), Question(interval=kind, estimator="ips")).policies
+    assert each.difference > SLATE
+    assert each.interval[0] <= each.estimate <= each.interval[1]
+    assert each.difference_interval[0] <= each.difference <= each.difference_interval[1]
+
+
 def test_few_large_weights_among_many_small_ones_are_no_normal_approximation() -> None:
     """Fails when a target that mostly shows what ran, and else what was hardly ever tried, gets a narrow interval."""
     rng, rows = np.random.default_rng(1), 4000

@@ -140,15 +140,16 @@ class Judge:
     def _difference(self, found: _Weighed, values: Floats, joint: float, candidates: int) -> Ends:
         """The interval of the difference to what ran, at a level that holds for all candidates together."""
         (low, high), plain = self.scale.value.range, found.plain
+        apart = found.given.estimate - float(values.mean())
         span, level = (low - high, high - low), bonferroni_level(candidates, self.level)
         if not np.isfinite(plain.estimate):
             return span
         if found.kind == "confidence-sequence":
             ran = values, np.ones(len(values))
-            return ends(difference_sequence((plain.values, plain.weights), ran, (low, high), level))
+            return ends(difference_sequence((plain.values, plain.weights), ran, (low, high), level), apart)
         if found.kind == "empirical-bernstein":
             least, most = self.scale.bounds(found.estimator) or (low, high)
-            return ends(empirical_bernstein(plain.values - values, (least - high, most - low), level, span))
+            return ends(empirical_bernstein(plain.values - values, (least - high, most - low), level, span), apart)
         return ends(MEANS[found.kind](plain.values - values, joint, span=span))
 
 

@@ -15,7 +15,7 @@ from neuclust.kernels.rows import EntrySpans
 
 Flags = NDArray[np.bool_]
 
-ROOM = 1.25  # rows that a table has room for, times those it was made of
+SPARE = 1.25  # rows that a table can hold, times those it was made of
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class FunctionTable:
     def of(cls, functions: Floats) -> "FunctionTable":
         """Functions (N, p) of all rows."""
         filled = functions != 0
-        codes = filled.T.astype(np.uint64) @ _row_codes(len(functions))
+        codes = filled.T.astype(np.uint64) @ row_codes(len(functions))
         used = np.flatnonzero(filled.any(0))
         mask = np.full(functions.shape[1], -1)
         _, first, mask[used] = np.unique(codes[used], return_index=True, return_inverse=True)
@@ -52,7 +52,7 @@ class FunctionTable:
         level[mask < 0] = 0.0
         columns = np.concatenate([used[first], varied])
         room = max(1, int(filled[:, columns].sum(1).max(initial=0)))
-        capacity = int(ROOM * len(functions)) + 1
+        capacity = int(SPARE * len(functions)) + 1
         table = cls(
             place, mask, level, columns, len(first), room, np.zeros(capacity, np.int64),
             np.zeros(capacity * room, np.int64), np.zeros(capacity * room), float(np.abs(functions).max(initial=0.0)),
@@ -125,7 +125,7 @@ def _kept(entries: EntrySpans, read: Flags) -> EntrySpans:
     return starts[:-1], starts[1:], columns, numbers
 
 
-def _row_codes(count: int) -> NDArray[np.uint64]:
+def row_codes(count: int) -> NDArray[np.uint64]:
     """One number of 64 bits per row (SplitMix64): sums of them tell sets of rows apart, but for a chance of 2⁻⁶⁴."""
     row = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     row = (row ^ (row >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -14,7 +14,7 @@ import numpy as np
 
 from neuclust.kernels.jit import Floats, Integers, compiled
 from neuclust.kernels.rows import EntrySpans
-from neuclust.kernels.scoring.function_table import FunctionTable
+from neuclust.kernels.scoring.function_table import FunctionTable, row_codes
 
 PROPOSED = 64  # rows by which columns are proposed to be multiples of each other, before all rows are read
 ALIKE = 1e-13  # relative difference up to which an entry counts as a multiple: some hundred roundings
@@ -37,7 +37,7 @@ class MergedRows:
     @classmethod
     def of(cls, x: Floats) -> "MergedRows":
         """Contexts x (n, d), contiguous and in double precision."""
-        codes, level, begin, filled = _column_codes(x)
+        codes, level, begin, filled = _column_codes(x, row_codes(len(x)).view(np.int64))
         used = np.flatnonzero(codes)
         mask = np.full(len(codes), -1)
         _, first, mask[used] = np.unique(codes[used], return_index=True, return_inverse=True)
@@ -91,18 +91,14 @@ def _added(by_column: Floats, place: Integers, factor: Floats, size: int) -> Flo
 
 
 @compiled
-def _column_codes(x: Floats) -> tuple[Integers, Floats, Integers, Integers]:
-    """Of every column: a 64-bit hash of the rows where it is not 0 (0: nowhere), the sum of one number per row; its
+def _column_codes(x: Floats, row_code: Integers) -> tuple[Integers, Floats, Integers, Integers]:
+    """Of every column: a 64-bit hash of the rows where it is not 0 (0: nowhere), the sum of their codes (n,); its
     only value beside 0 (NaN: it has several); its first row; and the number of its rows. Two different sets have one
     hash with a chance of 2⁻⁶⁴."""
     n, d = x.shape
     codes, level = np.zeros(d, np.int64), np.zeros(d)
     begin, filled = np.zeros(d, np.int64), np.zeros(d, np.int64)
     for i in range(n):
-        row = np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
-        row = (row ^ (row >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        row = (row ^ (row >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        code = np.int64(row ^ (row >> np.uint64(31)))
         for j in range(d):
             value = x[i, j]
             if value != 0.0:
@@ -110,7 +106,7 @@ def _column_codes(x: Floats) -> tuple[Integers, Floats, Integers, Integers]:
                     level[j], begin[j] = value, i
                 elif level[j] != value:
                     level[j] = np.nan
-                codes[j] += code
+                codes[j] += row_code[i]
                 filled[j] += 1
     return codes, level, begin, filled
 
