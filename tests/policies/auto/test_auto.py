@@ -153,7 +153,8 @@ def test_the_chance_that_uniform_slots_pay_more_is_that_of_two_rates_of_rewards(
     seen = watched(paid, drawn, 90)
     seen.plays.zero = zero
     count, rng = 0.5 / seen.plays.scale.level, stream(5, "test rates", 1)
-    low, high = (rng.gamma(total + 0.5, 1 / (n + count), 400_000) for total, n in (chosen, uniform))
+    low = rng.gamma(chosen[0] + 1.0, 1 / (chosen[1] + count), 400_000)
+    high = rng.gamma(uniform[0] + 0.5, 1 / (uniform[1] + count), 400_000)
     expected = float((high > low).mean())
     assert 0.5 < expected < 0.99
     assert seen.uniform_better == pytest.approx(expected, abs=0.005)

@@ -102,12 +102,11 @@ class Ensemble:
     @property
     def uniform_better(self) -> float:
         """The posterior probability that arms drawn uniformly pay more than (recent) ones chosen by score, of Poisson
-        numbers of rewards with Gamma priors of mean p̄ that count for half a reward each. Where every learner is wrong,
-        what is chosen may pay less than any arm would, and nothing else that is seen tells so."""
-        above, prior = self._above(self._chosen), 0.5 / self.plays.scale.level
-        drawn = self._above(self._uniform)
+        numbers of rewards with Gamma priors: of drawn arms half a reward and a mean of p̄, of chosen ones a reward and
+        2p̄. Where every learner is wrong, what is chosen may pay less than any arm would, and nothing else tells so."""
+        above, drawn, prior = self._above(self._chosen), self._above(self._uniform), 0.5 / self.plays.scale.level
         share = (self._chosen[1] + prior) / (self._chosen[1] + self._uniform[1] + 2 * prior)
-        return float(betainc(above + 0.5, drawn + 0.5, share))
+        return float(betainc(above + 1.0, drawn + 0.5, share))
 
     def _above(self, seen: tuple[float, float]) -> float:
         """A sum of y as one of what there is above the reward 0."""
