@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from neuclust import Features, Recommender
+from neuclust import Category, Features, Recommender, Vector
 from neuclust.errors import ConfigError, DataError, NeuclustError
 from neuclust.recommender.names import MEANT
 from neuclust.registry import policies
@@ -157,6 +157,27 @@ def test_a_file_is_refused_by_the_line(tmp_path: Path, name: str, text: str, sai
     path.write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=re.escape(said)):
         shop_of(path, features=Features(columns={"price": "number"}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "cells", "said"),
+    [
+        (Vector(separator="|"), ("1|2", "1|2|3"), "line 4: expected a vector of 2 numbers, got 3"),
+        (Vector(separator="|"), ("", "1|2"), None),
+        (Category(), ("red", "x" * 100_001), "line 4: expected text of at most"),
+    ],
+)
+def test_cells_of_other_kinds_are_refused_by_the_line(
+    tmp_path: Path, kind: Any, cells: tuple[str, str], said: str | None
+) -> None:
+    """Fails when a refusal counts rows from 0 where the file has lines."""
+    path = tmp_path / "items.csv"
+    path.write_text("sku,x\n1,{}\n\n2,{}\n".format(*cells), encoding="utf-8")
+    if said is None:
+        assert len(shop_of(path, features=Features(columns={"x": kind})).stock.catalogue.ids()) == 2
+        return
+    with pytest.raises(DataError, match=re.escape(f"column 'x', {said}")):
+        shop_of(path, features=Features(columns={"x": kind}))
 
 
 def test_a_log_of_another_system_is_refused_by_the_line(tmp_path: Path) -> None:

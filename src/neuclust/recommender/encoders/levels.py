@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from neuclust.errors import DataError, StateError
+from neuclust.errors import StateError
 from neuclust.recommender.encoders.encoder import (
     Fixed,
     Matrix,
@@ -20,7 +20,7 @@ from neuclust.recommender.encoders.encoder import (
     saved_texts,
 )
 from neuclust.recommender.tables.columns import LONGEST_TEXT, Category, Tags
-from neuclust.recommender.tables.values import Value, text_of
+from neuclust.recommender.tables.values import RowError, Value, text_of
 
 FREE = "(free)"  # in the label of a column that waits for a level
 
@@ -140,9 +140,8 @@ def _level(value: Value, name: str, row: int | None) -> str | None:
 
 def _short(text: str, name: str, row: int | None) -> str:
     if len(text) > LONGEST_TEXT:
-        where = "" if row is None else f", row {row}"
         got = f"got {len(text):,}; shorten it or declare the column ignored"
-        raise DataError(f"column {name!r:.100}{where}: expected text of at most {LONGEST_TEXT:,} characters, {got}")
+        raise RowError(f"column {name!r:.100}", f"expected text of at most {LONGEST_TEXT:,} characters, {got}", row)
     return text
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from neuclust.errors import DataError, NeuclustError, StateError
 from neuclust.recommender.encoders.encoder import SHOWN, Fixed, Matrix, described, saved_entry
 from neuclust.recommender.tables.columns import Transformer, is_transformer
-from neuclust.recommender.tables.values import LARGEST, Value, text_of, value_from_json, value_to_json
+from neuclust.recommender.tables.values import LARGEST, RowError, Value, text_of, value_from_json, value_to_json
 
 MOST_WIDE = 512  # columns one transformer may make
 PROBES = 5  # values whose outputs are saved, to know a transformer again
@@ -80,12 +80,15 @@ class TransformerEncoder(Fixed):
 
     def _transformed(self, values: Sequence[Value], width: int | None, row: int | None = None) -> Matrix:
         """(n, width), checked; `width` is None before it is known."""
-        where = f"column {self.name!r:.100}{'' if row is None else f', row {row}'}: {class_of(self.kind)}"
+        head, who = f"column {self.name!r:.100}", class_of(self.kind)
         try:
             found = self.transformer.transform(_formed(values, self.form))
         except Exception as error:  # whatever the transformer of a user raises
-            raise DataError(f"{where} refuses {list(values)!r:.100}: {one_line(error)}") from None
-        return numbers_of(found, len(values), width, where)
+            raise RowError(head, f"{who} refuses {list(values)!r:.100}: {one_line(error)}", row) from None
+        try:
+            return numbers_of(found, len(values), width, who)
+        except DataError as error:
+            raise RowError(head, str(error), row) from None
 
     def describe(self) -> str:
         return " ".join(f"{self.transformer!r:.100}".split())

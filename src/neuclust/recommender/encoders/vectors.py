@@ -9,7 +9,7 @@ import numpy as np
 from neuclust.errors import DataError, StateError
 from neuclust.recommender.encoders.encoder import Fixed, Matrix, described, refusal, saved_entry
 from neuclust.recommender.tables.columns import MOST_ENTRIES, Vector
-from neuclust.recommender.tables.values import LARGEST, Value
+from neuclust.recommender.tables.values import LARGEST, RowError, Value
 
 CLIP = 10.0  # of an entry, in root mean squared lengths of the fitted vectors
 
@@ -64,7 +64,7 @@ def _first_length(values: Sequence[Value], rows: Sequence[int], name: str, kind:
     length = len(_numbers(values[rows[0]], name, kind, rows[0]))
     if not 1 <= length <= MOST_ENTRIES:
         wanted = f"expected a vector of 1 to {MOST_ENTRIES} numbers"
-        raise DataError(f"column {name!r:.100}, row {rows[0]}: {wanted}, got {length}")
+        raise RowError(f"column {name!r:.100}", f"{wanted}, got {length}", rows[0])
     return length
 
 
@@ -97,8 +97,7 @@ def _fill(out: Matrix, value: Value, name: str, kind: Vector, row: int | None) -
     """The numbers of a vector into `out`, which has the length they must have."""
     numbers = _numbers(value, name, kind, row)
     if len(numbers) != len(out):
-        where = "" if row is None else f", row {row}"
-        raise DataError(f"column {name!r:.100}{where}: expected a vector of {len(out)} numbers, got {len(numbers)}")
+        raise RowError(f"column {name!r:.100}", f"expected a vector of {len(out)} numbers, got {len(numbers)}", row)
     out[:] = numbers
     if not bool((np.abs(out) <= LARGEST).all()):
         raise refusal(name, f"a vector of finite numbers of at most {LARGEST:g}", value, row)
