@@ -17,6 +17,7 @@ from neuclust.policies.auto.ensemble import (
     BY_SCORE,
     CERTAIN,
     FORGETTING,
+    MOST_UNSEEN,
     PSEUDO_COUNT,
     Ensemble,
     EnsembleConfig,
@@ -224,6 +225,33 @@ def test_a_refit_is_a_fresh_ensemble_of_the_latest_slates_alone() -> None:
     other = refit_on_recent(old, 5, seed=2, generation=4)
     assert not same_state(again.state_dict(), other.state_dict())  # other random starts
     assert refit_on_recent(old, 99, seed=2, generation=3).plays.slates == 11
+
+
+def dated(one: Ensemble, rounds: list[int]) -> Ensemble:
+    """Feedback on these rounds, in this order."""
+    for t in rounds:
+        one.date(t)
+        one.update(*slate(t))
+    return one
+
+
+def test_rounds_without_feedback_so_far_count_towards_the_age() -> None:
+    """Fails when late or missing feedback leaves an ensemble young, which explores more."""
+    prompt, late = dated(ensemble(), [5, 6, 7, 8]), dated(ensemble(), [9, 5, 8, 21])
+    assert (prompt.age, late.age) == (4, 21 - 9 + 1)
+    assert refit_on_recent(late, 3, 2, 1).age == 3
+    assert dated(refit_on_recent(late, 3, 2, 1), [25]).age == 3 + 4
+    again = ensemble()
+    again.load_state_dict(late.state_dict())
+    assert dated(again, [22]).age == 14
+    earlier = ensemble()  # a state of a version that did not count rounds
+    earlier.load_state_dict({name: value for name, value in late.state_dict().items() if name != "rounds"})
+    assert (earlier.age, dated(earlier, [700]).age) == (4, 5)
+    assert ensemble().age == 0
+
+
+def test_times_in_the_place_of_round_numbers_make_no_one_old() -> None:
+    assert dated(ensemble(), [1_700_000_000, 1_700_000_060, 1_700_000_300]).age == 3 * MOST_UNSEEN
 
 
 def test_a_state_brings_an_ensemble_back_and_both_continue_alike() -> None:

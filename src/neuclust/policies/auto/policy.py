@@ -190,6 +190,7 @@ class Auto:
         ids, slots = round.arm_ids[slate.positions[seen]], torch.nonzero(seen).flatten()
         exposures = self.slots.exposures(slots)
         explored = None if slate.explored is None else slate.explored[seen]
+        ensemble.date(round.t)
         chances = ensemble.update(contexts, rewards, explored, exposures)
         self.slots.observe(slots, self.items.shifted(ids, chances), rewards)
         self.items.observe(ids, chances * exposures, rewards)
