@@ -25,6 +25,7 @@ from neuclust.policies.auto.ensemble import (
     Ensemble,
     EnsembleConfig,
     refit_on_recent,
+    uniform_better,
 )
 from neuclust.policies.auto.exploration import LEAST_LIFT, ExplorationConfig
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, Features
@@ -157,7 +158,7 @@ def test_the_chance_that_uniform_slots_pay_more_is_that_of_two_rates_of_rewards(
     high = rng.gamma(uniform[0] + 0.5, 1 / (uniform[1] + count), 400_000)
     expected = float((high > low).mean())
     assert 0.5 < expected < 0.99
-    assert seen.uniform_better == pytest.approx(expected, abs=0.005)
+    assert uniform_better(seen) == pytest.approx(expected, abs=0.005)
 
 
 def test_slots_are_drawn_at_random_where_what_is_chosen_pays_less() -> None:
@@ -170,7 +171,7 @@ def test_slots_are_drawn_at_random_where_what_is_chosen_pays_less() -> None:
     assert config.uniform(right) < 0.02
     assert config.uniform(unknown) < 0.05
     rare = 1 - wrong.plays.scale.informative
-    least = rare * wrong.uniform_better**config.power
+    least = rare * uniform_better(wrong) ** config.power
     assert config.rivals(wrong) + config.uniform(wrong) == pytest.approx(config.most)
     assert config.most < least
     assert replace(config, most=1.0, rival=0.0).uniform(wrong) == pytest.approx(least)

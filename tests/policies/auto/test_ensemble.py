@@ -12,6 +12,7 @@ from small_problems import random_round, same_state
 from torch import Tensor
 
 from neuclust.errors import ConfigError
+from neuclust.policies.auto import ensemble as ensembles
 from neuclust.policies.auto.ensemble import (
     AT_RANDOM,
     BY_SCORE,
@@ -230,28 +231,37 @@ def test_a_refit_is_a_fresh_ensemble_of_the_latest_slates_alone() -> None:
 def dated(one: Ensemble, rounds: list[int]) -> Ensemble:
     """Feedback on these rounds, in this order."""
     for t in rounds:
-        one.date(t)
+        ensembles.date(one, t)
         one.update(*slate(t))
     return one
 
 
-def test_rounds_without_feedback_so_far_count_towards_the_age() -> None:
+def age(one: Ensemble, level: float = 0.0) -> float:
+    """The age where rewards have this level."""
+    one.plays._paid, one.plays._exposed = 1e9 * level, 1e9
+    return round(ensembles.age(one), 3)
+
+
+def test_rounds_without_feedback_so_far_count_towards_the_age_where_rewards_are_rare() -> None:
     """Fails when late or missing feedback leaves an ensemble young, which explores more."""
     prompt, late = dated(ensemble(), [5, 6, 7, 8]), dated(ensemble(), [9, 5, 8, 21])
-    assert (prompt.age, late.age) == (4, 21 - 9 + 1)
-    assert refit_on_recent(late, 3, 2, 1).age == 3
-    assert dated(refit_on_recent(late, 3, 2, 1), [25]).age == 3 + 4
+    assert (age(prompt), age(late)) == (4, 21 - 9 + 1)
+    assert age(late, 0.1) == pytest.approx(4 + (1 - 4 * 0.1 * 0.9) * 9, abs=1e-3)
+    assert age(late, 0.5) == 4  # one reward tells much: what was learned counts
+    assert age(refit_on_recent(late, 3, 2, 1)) == 3
+    assert age(dated(refit_on_recent(late, 3, 2, 1), [25])) == 3 + 4
     again = ensemble()
     again.load_state_dict(late.state_dict())
-    assert dated(again, [22]).age == 14
+    assert age(dated(again, [22])) == 14
     earlier = ensemble()  # a state of a version that did not count rounds
     earlier.load_state_dict({name: value for name, value in late.state_dict().items() if name != "rounds"})
-    assert (earlier.age, dated(earlier, [700]).age) == (4, 5)
-    assert ensemble().age == 0
+    assert (age(earlier), age(dated(earlier, [700]))) == (4, 5)
+    assert age(ensemble()) == 0
 
 
 def test_times_in_the_place_of_round_numbers_make_no_one_old() -> None:
-    assert dated(ensemble(), [1_700_000_000, 1_700_000_060, 1_700_000_300]).age == 3 * MOST_UNSEEN
+    one = dated(ensemble(), [1_700_000_000, 1_700_000_060, 1_700_000_300])
+    assert age(one) == pytest.approx(3 * MOST_UNSEEN, abs=0.01)
 
 
 def test_a_state_brings_an_ensemble_back_and_both_continue_alike() -> None:

@@ -92,18 +92,6 @@ class Ensemble:
         return float(logit(above(self.mean_reward)) - logit(above(self._mean(self._uniform, AT_RANDOM))))
 
     @property
-    def age(self) -> int:
-        """Rounds since the start or a change. Where feedback is late or missing they are more than the slates learned;
-        a number that is no count of rounds (a time) does not make them many."""
-        first, latest = self._rounds
-        return min(max(self.plays.slates, latest - first + 1), MOST_UNSEEN * self.plays.slates)
-
-    def date(self, t: int) -> None:
-        """Note that feedback on round t has come."""
-        first, latest = self._rounds if self._rounds[1] else (t - self.plays.slates, t)
-        self._rounds = first, max(latest, t)
-
-    @property
     def mean_reward(self) -> float:
         """r̄, the mean of recent rewards of arms chosen by score."""
         return self._mean(self._chosen, BY_SCORE)
@@ -112,19 +100,6 @@ class Ensemble:
         scale, zero = self.plays.scale, self.plays.zero
         prior, expected = PSEUDO_COUNT / scale.unit, zero + (1 - zero) * expit(logit(scale.level) + start)
         return float((seen[0] + prior * expected) / (seen[1] + prior))
-
-    @property
-    def uniform_better(self) -> float:
-        """The posterior probability that arms drawn uniformly pay more than (recent) ones chosen by score, of Poisson
-        numbers of rewards with Gamma priors: of drawn arms half a reward and a mean of p̄, of chosen ones a reward and
-        2p̄. Where every learner is wrong, what is chosen may pay less than any arm would, and nothing else tells so."""
-        above, drawn, prior = self._above(self._chosen), self._above(self._uniform), 0.5 / self.plays.scale.level
-        share = (self._chosen[1] + prior) / (self._chosen[1] + self._uniform[1] + 2 * prior)
-        return float(betainc(above + 1.0, drawn + 0.5, share))
-
-    def _above(self, seen: tuple[float, float]) -> float:
-        """A sum of y as one of what there is above the reward 0."""
-        return max(seen[0] - self.plays.zero * seen[1], 0.0) / (1 - self.plays.zero)
 
     def recent_log_likelihood(self, slates: int) -> float:
         """Of the latest slates' rewards, each predicted one step ahead by the weighted ensemble."""
@@ -213,6 +188,31 @@ def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[t
 def rivals(ensemble: Ensemble) -> list[str]:
     """The learners whose best arms exploring slots take: all that did not start behind."""
     return [name for name, ahead in zip(ensemble.learners, ensemble._prior.tolist(), strict=True) if ahead >= 0]
+
+
+def date(ensemble: Ensemble, t: int) -> None:
+    """Note that feedback on round t has come, which is learned next."""
+    first, latest = ensemble._rounds if ensemble._rounds[1] else (t - ensemble.plays.slates, t)
+    ensemble._rounds = first, max(latest, t)
+
+
+def age(ensemble: Ensemble) -> float:
+    """Slates learned since the start or a change, and where rewards are rare the rounds as well whose feedback is late
+    or missing; a number that is no count of rounds (a time) does not make them many."""
+    (first, latest), slates = ensemble._rounds, ensemble.plays.slates
+    unseen = min(max(0, latest - first + 1 - slates), (MOST_UNSEEN - 1) * slates)
+    return slates + (1 - ensemble.plays.scale.informative) * unseen
+
+
+def uniform_better(ensemble: Ensemble) -> float:
+    """The posterior probability that arms drawn uniformly pay more than (recent) ones chosen by score, of Poisson
+    numbers of rewards with Gamma priors: of drawn arms half a reward and a mean of p̄, of chosen ones a reward and
+    2p̄. Where every learner is wrong, what is chosen may pay less than any arm would, and nothing else tells so."""
+    chosen, drawn = ensemble._chosen[1], ensemble._uniform[1]
+    zero, prior = ensemble.plays.zero, 0.5 / ensemble.plays.scale.level
+    above, above_drawn = (max(y - zero * n, 0.0) / (1 - zero) for y, n in (ensemble._chosen, ensemble._uniform))
+    share = (chosen + prior) / (chosen + drawn + 2 * prior)
+    return float(betainc(above + 1.0, above_drawn + 0.5, share))
 
 
 def rescale(ensemble: Ensemble, change: Rescaling) -> None:

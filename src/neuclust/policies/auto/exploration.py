@@ -11,7 +11,7 @@ from torch import Tensor
 from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels.improvement import expected_improvement
 from neuclust.kernels.ranking import top
-from neuclust.policies.auto.ensemble import Ensemble, rivals
+from neuclust.policies.auto.ensemble import Ensemble, age, rivals, uniform_better
 from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.marginal_gains import assemble_groups
@@ -30,7 +30,7 @@ class ExplorationConfig:
     """A slot explores with probability ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)); a share `rival`
     of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
     tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
-    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the number of rounds since the start or a change.
+    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the age (`ensemble.age`) and 1.
     At least (1 − 4p̄(1 − p̄)) P^power of all slots take any arm, P the probability that arms drawn uniformly pay more
     than chosen ones: the rarer rewards are, the longer it takes to see that what is chosen pays nothing.
     Where contexts have no clusters and 4p̄(1 − p̄) is at least `TELLING`, from slate `PROBED_FROM` on, one slot goes with
@@ -49,7 +49,7 @@ class ExplorationConfig:
         """ε of the next slate."""
         plays, gained = ensemble.plays, ensemble.plays.above_zero(ensemble.mean_reward)
         gain = self.budget * plays.scale.informative * (1 - gained) ** self.power
-        return float(min(self.most, gain / ((ensemble.age + 1) * max(ensemble.lift, LEAST_LIFT))))
+        return float(min(self.most, gain / ((age(ensemble) + 1) * max(ensemble.lift, LEAST_LIFT))))
 
     def rivals(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate takes the best arm of a learner drawn at random."""
@@ -58,7 +58,7 @@ class ExplorationConfig:
     def uniform(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate takes any arm; with `rivals` at most `most`."""
         chance, rare = self.chance(ensemble), 1 - ensemble.plays.scale.informative
-        least: float = rare * ensemble.uniform_better**self.power
+        least: float = rare * uniform_better(ensemble) ** self.power
         return max((1 - self.rival) * chance, min(self.most - self.rival * chance, least))
 
     def probe_chance(self, ensemble: Ensemble) -> float:
@@ -67,7 +67,7 @@ class ExplorationConfig:
         if plays.slates < PROBED_FROM or not uses_probes(ensemble):
             return 0.0
         gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward))
-        return float(min(self.most, gain / (ensemble.age + 1)))
+        return float(min(self.most, gain / (age(ensemble) + 1)))
 
 
 def uses_probes(ensemble: Ensemble) -> bool:
