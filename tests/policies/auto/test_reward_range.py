@@ -160,7 +160,7 @@ def test_a_growing_range_keeps_data_and_beliefs() -> None:
         # the constant's prior mean is 0 on every range, and logistic regression changes to first order
         assert float(moved.abs().mean()) < 0.06, name
         if name in ("linear", "index"):
-            assert float(moved.std()) < 0.04, name
+            assert float(moved.std()) < 0.03, name
     assert ensemble.change_test.change() is None
 
 
@@ -188,13 +188,13 @@ def test_learned_amounts_are_told_apart_and_survive_an_outlier(tmp_path: Any) ->
     assert 40 < policy.rewards.high <= 60
     worth = torch.sigmoid(2 * offer(90).contexts[:, :2].sum(1))
     scores = policy.scores(offer(90))
-    assert float(torch.corrcoef(torch.stack([scores, worth]))[0, 1]) > 0.45
+    assert float(torch.corrcoef(torch.stack([scores, worth]))[0, 1]) > 0.6
     slate = policy.select(offer(81))
     policy.update(offer(81), slate, paying(torch.tensor([40.0, 1e9, 0.0])))
     assert policy.rewards.high < 400
     played(policy, range(82, 92), 40.0)
     after = policy.scores(offer(90))
-    assert float(torch.corrcoef(torch.stack([after, worth]))[0, 1]) > 0.4
+    assert float(torch.corrcoef(torch.stack([after, worth]))[0, 1]) > 0.5
     policy.save(tmp_path / "auto")
     again: Any = load_policy(tmp_path / "auto")
     one, other = played(policy, range(92, 96), 40.0), played(again, range(92, 96), 40.0)
