@@ -29,7 +29,6 @@ PARTS = {
     **{name: "ensemble.learners=" + ",".join(one for one in LEARNERS if one != name) for name in LEARNERS},
     "optimistic slot": "optimistic_slots=0",
     "exploring slots": "exploring.most=0",
-    "rivals' best arms": "exploring.rival=0",
     "fixed share": "ensemble.switching=0",
     "evidence steps": "ensemble.options.regression.steps=0;ensemble.options.logistic.tune_every=1000000",
     "change test": "ensemble.drift.threshold=none",

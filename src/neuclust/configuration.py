@@ -1,7 +1,8 @@
 """Frozen configuration records: checked entries, changes by dotted name, and the way back from JSON.
 
 `RENAMED: ClassVar[Mapping[str, str]]` of a record maps earlier dotted names of settings or groups to present ones;
-`with_setting` and `from_mapping` accept the earlier names, with a `RenamedWarning` once per process.
+`with_setting` and `from_mapping` accept the earlier names, with a `RenamedWarning` once per process. `RETIRED` has the
+names of settings that are gone: saves may still hold them, and they are read past.
 """
 
 import functools
@@ -283,7 +284,8 @@ def from_mapping(kind: type[Config], values: Mapping[str, Any]) -> Config:
 
 
 def _with_present_names(kind: type, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The values with entries that were renamed under the names they have now."""
+    """The values with entries that were renamed under the names they have now, and without those that are gone."""
+    values = {name: value for name, value in values.items() if name not in getattr(kind, "RETIRED", ())}
     for old, new in _renamed(kind).items():
         entries = flat(values)
         moved = {key: new + key[len(old) :] for key in entries if f"{key}.".startswith(f"{old}.")}

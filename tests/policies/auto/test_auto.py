@@ -18,16 +18,13 @@ from neuclust.kernels.ranking import top
 from neuclust.policies.auto import ensemble as ensemble_module
 from neuclust.policies.auto.change_point import DriftConfig
 from neuclust.policies.auto.ensemble import (
-    AT_RANDOM,
-    BY_SCORE,
     CERTAIN,
-    PSEUDO_COUNT,
     Ensemble,
     EnsembleConfig,
     refit_on_recent,
     uniform_better,
 )
-from neuclust.policies.auto.exploration import LEAST_LIFT, ExplorationConfig
+from neuclust.policies.auto.exploration import ExplorationConfig
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks, Features
 from neuclust.policies.auto.learners.catalogue import Learner
 from neuclust.policies.auto.policy import Auto, AutoConfig
@@ -41,6 +38,11 @@ GREEDY = ExplorationConfig(most=0.0)
 
 def built(seed: int = 2, **changes: Any) -> Auto:
     return Auto(AutoConfig(**{"exploring": GREEDY, **changes}), DIM, K, seed)
+
+
+def set_chance(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """Slots explore with this probability, up to `most`, whatever is known."""
+    monkeypatch.setattr(ExplorationConfig, "chance", lambda self, _: min(self.most, share))
 
 
 def expected_slate(policy: Auto, round: Round, scores: Tensor) -> list[int]:
@@ -109,41 +111,16 @@ def watched(chosen: tuple[float, int], uniform: tuple[float, int], slates: int) 
     return one
 
 
-def log_odds(chance: float) -> float:
-    return math.log(chance / (1 - chance))
-
-
-def test_the_chance_to_explore_follows_information_rewards_lift_and_time() -> None:
-    """ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)), lift in log-odds and at least `LEAST_LIFT`."""
-    config, seen = ExplorationConfig(most=0.6, budget=0.7, power=2.0), watched((40.0, 100), (10.0, 100), 99)
-    level = 50.5 / 201
-    count = PSEUDO_COUNT / (level * (1 - level))
-    by_score, at_random = (1 / (1 + math.exp(-log_odds(level) - start)) for start in (BY_SCORE, AT_RANDOM))
-    r, drawn = (40 + count * by_score) / (100 + count), (10 + count * at_random) / (100 + count)
-    assert seen.mean_reward == pytest.approx(r)
-    lift = log_odds(r) - log_odds(drawn)
-    assert lift > LEAST_LIFT
-    expected = 0.7 * 4 * level * (1 - level) * (1 - r) ** 2 / (100 * lift)
-    assert config.chance(seen) == pytest.approx(expected)
-    assert replace(config, budget=1.4).chance(seen) == pytest.approx(2 * expected)
-    assert replace(config, most=expected / 3).chance(seen) == pytest.approx(expected / 3)
-    no_better = watched((10.0, 100), (40.0, 100), 99)  # arms drawn uniformly pay more
-    assert no_better.lift < 0
-    gain = 0.7 * 4 * level * (1 - level) * (1 - no_better.mean_reward) ** 2
-    assert config.chance(no_better) == pytest.approx(gain / (100 * LEAST_LIFT))
-
-
 def test_it_explores_by_what_is_known_and_not_before_any_data() -> None:
     environment = small_environment()
     policy = built(exploring=ExplorationConfig())
     assert policy.exploring == 0.0
     slate = replace(slate_of(4, 9, 20), explored=torch.tensor([False, True, True]))
-    policy.update(environment.round(1), slate, feedback([0.0, 1.0, math.nan], 1.0))
-    seen = watched((0.0, 1), (1.0, 1), 1)  # the unseen arm is neither chosen nor drawn
+    policy.update(environment.round(1), slate, feedback([0.0, 0.0, math.nan], 0.0))
+    seen = watched((0.0, 1), (0.0, 1), 1)  # the unseen arm is neither chosen nor drawn
     assert policy.ensemble is not None
-    assert (policy.ensemble.mean_reward, policy.ensemble.lift) == (seen.mean_reward, seen.lift)
-    config = policy.config.exploring
-    assert policy.exploring == policy.explain().exploring == config.rivals(seen) + config.uniform(seen) > 0
+    assert (policy.ensemble.mean_reward, uniform_better(policy.ensemble)) == (seen.mean_reward, uniform_better(seen))
+    assert policy.exploring == policy.explain().exploring == policy.config.exploring.chance(seen) > 0
 
 
 @pytest.mark.parametrize("zero", [0.0, 0.4])
@@ -167,29 +144,20 @@ def test_slots_are_drawn_at_random_where_what_is_chosen_pays_less() -> None:
     wrong, right, unknown = (
         watched(*seen, 100) for seen in (((2.0, 480), (3.0, 20)), ((60.0, 480), (1.0, 20)), ((3.0, 500), (0.0, 0)))
     )
-    assert config.uniform(wrong) > 0.7
-    assert config.uniform(right) < 0.02
-    assert config.uniform(unknown) < 0.05
+    assert config.chance(wrong) > 0.7
+    assert config.chance(right) < 0.02
+    assert config.chance(unknown) < 0.05
     rare = 1 - wrong.plays.scale.informative
     least = rare * uniform_better(wrong) ** config.power
-    assert config.rivals(wrong) + config.uniform(wrong) == pytest.approx(config.most)
-    assert config.most < least
-    assert replace(config, most=1.0, rival=0.0).uniform(wrong) == pytest.approx(least)
-    assert replace(config, most=0.0).uniform(wrong) == 0.0
-
-
-def test_where_rewards_are_rare_rounds_without_feedback_make_slots_explore_less() -> None:
-    """Fails when only slates with feedback count as time."""
-    config, prompt, late = ExplorationConfig(), *(watched((9.0, 900), (1.0, 100), 99) for _ in range(2))
-    prompt._rounds, late._rounds = (1, 99), (1, 399)
-    counted = 99 + (1 - late.plays.scale.informative) * 300
-    assert config.chance(late) == pytest.approx(config.chance(prompt) * 100 / (counted + 1))
+    assert config.chance(wrong) == config.most < least
+    assert replace(config, most=1.0).chance(wrong) == pytest.approx(least)
+    assert replace(config, most=0.0).chance(wrong) == 0.0
 
 
 def paid_at_best_prices(seed: int, most: float) -> float:
     """Expected rewards of 200 slates where middle prices are liked; contexts are (price, 1) of one of five segments."""
     learners = EnsembleConfig(learners="linear,additive")
-    exploring = ExplorationConfig(most=most, budget=0.0)  # what is drawn is drawn by comparison alone
+    exploring = ExplorationConfig(most=most)
     policy = Auto(AutoConfig(ensemble=learners, exploring=exploring, optimistic_slots=0), 10, K, seed)
     total = 0.0
     for t in range(1, 201):
@@ -216,15 +184,17 @@ def test_best_prices_in_the_middle_are_found_by_what_random_slots_pay() -> None:
 
 
 @pytest.mark.parametrize("times", [4, 20])
-def test_rewards_so_many_times_rarer_look_alike_and_explore_so_much_less(times: int) -> None:
-    """Equally many rewards of so many times as many arms: the lift is the same, and a slot tells so much less.
+def test_rewards_so_many_times_rarer_look_alike(times: int) -> None:
+    """Equally many rewards of so many times as many arms say the same of chosen and drawn ones.
 
-    Fails when lift is a difference of rewards, or when the chance leaves out what a slot tells.
+    Fails when rates are compared by their difference, or when priors have units.
     """
-    config, arms = ExplorationConfig(most=1.0, power=0.0), 1_000
-    common, seldom = (watched((30.0, n), (10.0, n), 99) for n in (arms, arms * times))
-    assert seldom.lift == pytest.approx(common.lift, rel=0.03)
-    assert times * config.chance(seldom) == pytest.approx(config.chance(common), rel=0.06)
+    config, arms = ExplorationConfig(most=1.0), 2_000
+    common, seldom = (watched((20.0, n), (1.0, n // 10), 99) for n in (arms, arms * times))
+    assert uniform_better(seldom) == pytest.approx(uniform_better(common), rel=0.03)
+    assert 0.1 < uniform_better(common) < 0.5
+    both = ((1 - one.plays.scale.informative) * uniform_better(one) ** config.power for one in (common, seldom))
+    assert [config.chance(common), config.chance(seldom)] == pytest.approx(list(both))
 
 
 @pytest.mark.parametrize("late", [0, 20])
@@ -244,10 +214,11 @@ def test_few_slots_explore_where_rewards_are_rare(late: int) -> None:
     assert sum(shares) / len(shares) < 0.05
 
 
-def test_slots_left_to_chance_take_any_arm() -> None:
+def test_slots_left_to_chance_take_any_arm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every slot explores: all arms are taken alike."""
     environment = small_environment()
-    policy = built(exploring=ExplorationConfig(most=1.0, budget=1e9, power=0.0, rival=0.0))
+    set_chance(monkeypatch, 1.0)
+    policy = built(exploring=ExplorationConfig(most=1.0))
     play(policy, environment, range(1, 8))
     assert policy.exploring == 1.0
     round, taken = environment.round(8), torch.zeros(48)
@@ -257,9 +228,10 @@ def test_slots_left_to_chance_take_any_arm() -> None:
     assert float(taken.max()) < 2 * 400 * K / 48
 
 
-def test_exploring_slots_are_as_many_as_the_chance_says() -> None:
+def test_exploring_slots_are_as_many_as_the_chance_says(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = small_environment()
-    policy = built(optimistic_slots=0, exploring=ExplorationConfig(most=0.3, budget=1e9, power=0.0, rival=0.0))
+    set_chance(monkeypatch, 0.3)
+    policy = built(optimistic_slots=0, exploring=ExplorationConfig())
     greedy = built(optimistic_slots=0)
     for one in (policy, greedy):
         for t in range(1, 6):
@@ -281,11 +253,11 @@ def follows_base(slate: Slate, base: list[int]) -> None:
         left = [other for other in left if other != arm]
 
 
-def test_slots_drawn_uniformly_are_marked_blind_and_only_those() -> None:
+def test_slots_drawn_uniformly_are_marked_blind_and_only_those(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where chance has them, first or last: slots are looked at differently, and the blind mean is of all of them."""
     environment = small_environment()
-    by_chance = ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0)
-    policy, greedy = (built(optimistic_slots=0, slots=False, exploring=one) for one in (by_chance, GREEDY))
+    set_chance(monkeypatch, 0.5)
+    policy, greedy = (built(optimistic_slots=0, slots=False, exploring=one) for one in (ExplorationConfig(), GREEDY))
     play(greedy, environment, range(1, 8))
     policy.load_state_dict(snapshot(greedy))
     blindly = torch.zeros(K)
@@ -391,10 +363,12 @@ def test_some_slots_go_to_the_largest_optimistic_scores(slate_size: int, slots: 
 
 
 @pytest.mark.parametrize("slots", [1, 2])
-def test_slots_that_explore_are_drawn_around_the_slate_with_optimistic_slots(slots: int) -> None:
+def test_slots_that_explore_are_drawn_around_the_slate_with_optimistic_slots(
+    slots: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every slot has the first arm of the base slate that is left, or any arm; propensities are those of the core."""
-    by_chance = ExplorationConfig(most=0.5, budget=1e9, power=0.0, rival=0.0)
-    policy = opinionated(optimistic_slots=slots, exploring=by_chance)
+    set_chance(monkeypatch, 0.5)
+    policy = opinionated(optimistic_slots=slots, exploring=ExplorationConfig())
     explored = set()
     for t in range(1, 101):
         round = scored_round(t, 5, arms=8)  # so few that exploration often takes the best
@@ -699,7 +673,7 @@ def test_impossible_settings_are_refused(change: dict[str, Any]) -> None:
         AutoConfig(**change)
 
 
-@pytest.mark.parametrize("change", [{"most": 1.5}, {"rival": -0.1}, {"budget": -1.0}, {"power": math.nan}])
+@pytest.mark.parametrize("change", [{"most": 1.5}, {"probes": -1.0}, {"power": math.nan}])
 def test_impossible_exploration_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="expected"):
         ExplorationConfig(**change)

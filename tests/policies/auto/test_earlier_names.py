@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::neuclust.errors.RenamedWarning"
         ("team.options.index.waves", "ensemble.options.index.frequencies", "32"),
         ("index.waves", "ensemble.options.index.frequencies", "32"), ("worth.margin", "marginal_gains.margin", "7"),
         ("team.learners", "ensemble.learners", "linear,net"),
-        ("exploring.eps0", "exploring.most", "0.3"), ("epsc", "budget", "5"),
+        ("exploring.eps0", "exploring.most", "0.3"),
     ],
 )  # fmt: skip
 def test_a_setting_is_accepted_under_its_earlier_name(old: str, new: str, value: str) -> None:
@@ -37,6 +37,7 @@ def earlier(config: dict[str, Any]) -> dict[str, Any]:
     ensemble = config["ensemble"]
     options = ensemble["options"]
     options["index"]["waves"] = options["index"].pop("frequencies")
+    config["exploring"] |= {"budget": 12.0, "rival": 0.5}  # gone since
     renamed = {"ensemble": "team", "optimistic_slots": "claims", "marginal_gains": "worth"}
     return {renamed.get(name, name): value for name, value in config.items()}
 

@@ -12,18 +12,14 @@ from small_problems import random_round, same_state
 from torch import Tensor
 
 from neuclust.errors import ConfigError
-from neuclust.policies.auto import ensemble as ensembles
 from neuclust.policies.auto.ensemble import (
-    AT_RANDOM,
     BY_SCORE,
     CERTAIN,
     FORGETTING,
-    MOST_UNSEEN,
     PSEUDO_COUNT,
     Ensemble,
     EnsembleConfig,
     refit_on_recent,
-    rivals,
 )
 from neuclust.policies.auto.features import BlocksConfig, ContextClusters, FeatureBlocks
 from neuclust.policies.auto.learners.catalogue import LearnersConfig
@@ -72,40 +68,28 @@ def start(level: float, above: float) -> float:
     return 1 / (1 + (1 - level) / level * math.exp(-above))
 
 
-def log_odds(chance: float) -> float:
-    return math.log(chance / (1 - chance))
-
-
-def test_mean_reward_and_lift_by_hand() -> None:
-    """Both means start at the level moved by fixed log-odds, as `PSEUDO_COUNT`/unit arms; recent rewards by score
-    replace a share of the earlier ones with every slate."""
+def test_mean_reward_by_hand() -> None:
+    """It starts at the level moved by fixed log-odds, as `PSEUDO_COUNT`/unit arms; recent rewards by score replace a
+    share of the earlier ones with every slate."""
     one = ensemble("linear")
     z = slate(1)[0]
     assert one.mean_reward == pytest.approx(start(0.5, BY_SCORE))
-    assert one.lift == pytest.approx(BY_SCORE - AT_RANDOM)
     rewards = torch.tensor([1.0, 0.0, 0.0, 1.0], dtype=torch.float64)
     one.update(z, rewards, torch.tensor([False, False, True, True]))
     level = (2 + 0.5) / (4 + 1)
     count = PSEUDO_COUNT / (level * (1 - level))
-    drawn = (1 + count * start(level, AT_RANDOM)) / (2 + count)
     assert one.mean_reward == pytest.approx((1 + count * start(level, BY_SCORE)) / (2 + count))
-    assert one.lift == pytest.approx(log_odds(one.mean_reward) - log_odds(drawn))
     kept = 1 - FORGETTING * level * (1 - level)
     one.update(z[:3], 0 * rewards[:3])  # all were chosen by score
     level = (2 + 0.5) / (7 + 1)
     count = PSEUDO_COUNT / (level * (1 - level))
-    by_score = (kept * 1 + 0 + count * start(level, BY_SCORE)) / (kept * 2 + 3 + count)
-    drawn = (1 + count * start(level, AT_RANDOM)) / (2 + count)
-    assert one.mean_reward == pytest.approx(by_score)
-    assert one.lift == pytest.approx(log_odds(by_score) - log_odds(drawn))
+    assert one.mean_reward == pytest.approx((kept * 1 + 0 + count * start(level, BY_SCORE)) / (kept * 2 + 3 + count))
 
 
 def test_the_first_learner_and_local_have_the_prior() -> None:
     assert ensemble("additive,linear,local", prior=4.0).evidence.tolist() == [4.0, 0.0, 4.0]
     behind = ensemble("linear,recent,additive", prior=4.0)
     assert behind.evidence.tolist() == [4.0, -4.0, 0.0]
-    assert rivals(behind) == ["linear", "additive"]
-    assert rivals(ensemble("recent", prior=4.0)) == ["recent"]
     without = Ensemble(EnsembleConfig(learners="local,additive,linear", prior=4.0), blocks(clusters=False), K)
     assert list(without.learners) == ["additive", "linear"]
     assert without.evidence.tolist() == [4.0, 0.0]
@@ -228,42 +212,6 @@ def test_a_refit_is_a_fresh_ensemble_of_the_latest_slates_alone() -> None:
     assert refit_on_recent(old, 99, seed=2, generation=3).plays.slates == 11
 
 
-def dated(one: Ensemble, rounds: list[int]) -> Ensemble:
-    """Feedback on these rounds, in this order."""
-    for t in rounds:
-        ensembles.date(one, t)
-        one.update(*slate(t))
-    return one
-
-
-def age(one: Ensemble, level: float = 0.0) -> float:
-    """The age where rewards have this level."""
-    one.plays._paid, one.plays._exposed = 1e9 * level, 1e9
-    return round(ensembles.age(one), 3)
-
-
-def test_rounds_without_feedback_so_far_count_towards_the_age_where_rewards_are_rare() -> None:
-    """Fails when late or missing feedback leaves an ensemble young, which explores more."""
-    prompt, late = dated(ensemble(), [5, 6, 7, 8]), dated(ensemble(), [9, 5, 8, 21])
-    assert (age(prompt), age(late)) == (4, 21 - 9 + 1)
-    assert age(late, 0.1) == pytest.approx(4 + (1 - 4 * 0.1 * 0.9) * 9, abs=1e-3)
-    assert age(late, 0.5) == 4  # one reward tells much: what was learned counts
-    assert age(refit_on_recent(late, 3, 2, 1)) == 3
-    assert age(dated(refit_on_recent(late, 3, 2, 1), [25])) == 3 + 4
-    again = ensemble()
-    again.load_state_dict(late.state_dict())
-    assert age(dated(again, [22])) == 14
-    earlier = ensemble()  # a state of a version that did not count rounds
-    earlier.load_state_dict({name: value for name, value in late.state_dict().items() if name != "rounds"})
-    assert (age(earlier), age(dated(earlier, [700]))) == (4, 5)
-    assert age(ensemble()) == 0
-
-
-def test_times_in_the_place_of_round_numbers_make_no_one_old() -> None:
-    one = dated(ensemble(), [1_700_000_000, 1_700_000_060, 1_700_000_300])
-    assert age(one) == pytest.approx(3 * MOST_UNSEEN, abs=0.01)
-
-
 def test_a_state_brings_an_ensemble_back_and_both_continue_alike() -> None:
     names = "linear,local,additive,net,index"
     one, again = fitted(ensemble(names), range(1, 13)), ensemble(names)
@@ -274,8 +222,8 @@ def test_a_state_brings_an_ensemble_back_and_both_continue_alike() -> None:
     for _ in range(2):  # at once, and after more slates
         for mine, other in zip(one.learners.values(), again.learners.values(), strict=True):
             assert torch.equal(mine.scores(features, 20)[0], other.scores(features, 20)[0])
-        assert (one.lift, one.leader, one.recent_log_likelihood(4)) == (
-            again.lift,
+        assert (one.mean_reward, one.leader, one.recent_log_likelihood(4)) == (
+            again.mean_reward,
             again.leader,
             again.recent_log_likelihood(4),
         )

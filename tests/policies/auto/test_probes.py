@@ -58,14 +58,14 @@ def lowest_shown(policy: Auto, positive: bool, rounds: range) -> int:
 
 def test_the_arm_opposite_to_the_best_is_shown_and_none_where_no_arm_is() -> None:
     """Fails when probes go elsewhere, or when contexts of one sign, whose lowest arm is nobody's opposite, pay."""
-    often: dict[str, Any] = {"probes": 1e6, "budget": 0.0, "most": 1.0}
+    often: dict[str, Any] = {"probes": 1e6, "most": 1.0}
     assert lowest_shown(taught(PROBED_FROM, **often), False, range(200, 220)) == 20
     assert lowest_shown(taught(PROBED_FROM, positive=True, **often), True, range(200, 220)) == 0
 
 
 def test_the_other_end_of_an_axis_is_tested_when_a_learner_of_squares_leads() -> None:
     """Fails when its own lowest mean is tested, which lies between both ends."""
-    policy = taught(PROBED_FROM, probes=1e6, budget=0.0, most=1.0)
+    policy = taught(PROBED_FROM, probes=1e6, most=1.0)
     assert policy.ensemble is not None
     names = list(policy.ensemble.learners)
     lead = torch.tensor([20.0 * (name == "logistic") for name in names], dtype=torch.float64)

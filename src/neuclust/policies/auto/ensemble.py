@@ -21,8 +21,7 @@ from neuclust.policies.auto.reward_range import Rescaling
 CERTAIN = 0.12  # predictions are at least so many units away from 0 and 1 when they are scored
 FORGETTING = 0.3  # times the unit: the share of what is known of rewards by score that a slate replaces
 MOST_PRIOR = 100.0  # nats; with many more the other learners' weights would underflow to 0 and stay there
-BY_SCORE, AT_RANDOM = 0.85, -0.7  # log-odds above the level that arms chosen by score, and drawn uniformly, start at
-MOST_UNSEEN = 10  # rounds that are counted for a slate learned
+BY_SCORE = 0.85  # log-odds above the level that arms chosen by score start at
 PSEUDO_COUNT = 1.0  # arms that such a start counts for, divided by the unit
 
 
@@ -67,7 +66,6 @@ class Ensemble:
         self._chosen = self._uniform = 0.0, 0.0  # Σr and number of arms by score (recent), and drawn uniformly
         self.change_test = ChangePointTest(config.drift)
         self._log_likelihoods = GrowingTable()  # of the latest slates under the weighted prediction
-        self._rounds = 0, 0  # t of the first and of the latest round with feedback; 0: not known
 
     @property
     def leader(self) -> str:
@@ -86,20 +84,11 @@ class Ensemble:
         return earned.max() - earned
 
     @property
-    def lift(self) -> float:
-        """Log-odds of r̄ less those of the mean reward of arms drawn uniformly at random."""
-        above = self.plays.above_zero
-        return float(logit(above(self.mean_reward)) - logit(above(self._mean(self._uniform, AT_RANDOM))))
-
-    @property
     def mean_reward(self) -> float:
         """r̄, the mean of recent rewards of arms chosen by score."""
-        return self._mean(self._chosen, BY_SCORE)
-
-    def _mean(self, seen: tuple[float, float], start: float) -> float:
-        scale, zero = self.plays.scale, self.plays.zero
-        prior, expected = PSEUDO_COUNT / scale.unit, zero + (1 - zero) * expit(logit(scale.level) + start)
-        return float((seen[0] + prior * expected) / (seen[1] + prior))
+        (total, number), scale, zero = self._chosen, self.plays.scale, self.plays.zero
+        prior, expected = PSEUDO_COUNT / scale.unit, zero + (1 - zero) * expit(logit(scale.level) + BY_SCORE)
+        return float((total + prior * expected) / (number + prior))
 
     def recent_log_likelihood(self, slates: int) -> float:
         """Of the latest slates' rewards, each predicted one step ahead by the weighted ensemble."""
@@ -152,7 +141,6 @@ class Ensemble:
         numbers = [*self._chosen, *self._uniform]
         state = {"evidence": self.evidence.clone(), "numbers": torch.tensor(numbers, dtype=torch.float64)}
         state |= {"log_weights": self.log_weights.clone(), "foreseen": self._log_likelihoods.rows.clone()}
-        state["rounds"] = torch.tensor(self._rounds)
         for name, learner in self.learners.items():
             state |= nested(f"learner.{name}", learner.state_dict())
         return state | nested("plays", self.plays.state_dict()) | nested("surprise", self.change_test.state_dict())
@@ -163,10 +151,6 @@ class Ensemble:
         chosen, seen, uniform, drawn = take_numbers(state, "numbers", 4)
         expect(0 <= chosen <= seen and 0 <= uniform <= drawn, "sums of rewards up to their numbers", (chosen, uniform))
         self._chosen, self._uniform = (chosen, seen), (uniform, drawn)
-        if "rounds" in state:  # those of earlier versions count from the next feedback on
-            first, latest = take(state, "rounds", torch.zeros(2, dtype=torch.int64)).tolist()
-            expect(first <= latest, "a first round that is not after the latest", (first, latest))
-            self._rounds = first, latest
         self._log_likelihoods.load(self._log_likelihoods.taken(state, "foreseen"))
         for name, learner in self.learners.items():
             learner.load_state_dict(under(f"learner.{name}", state))
@@ -183,25 +167,6 @@ def ensemble_shapes(config: EnsembleConfig, blocks: FeatureBlocks) -> Iterator[t
     for name in catalogue.fitting_learners(config.learners, blocks):
         shapes = catalogue.learner_shapes(name, config.options, blocks)
         yield from nested_shapes(f"learner.{name}", shapes)
-
-
-def rivals(ensemble: Ensemble) -> list[str]:
-    """The learners whose best arms exploring slots take: all that did not start behind."""
-    return [name for name, ahead in zip(ensemble.learners, ensemble._prior.tolist(), strict=True) if ahead >= 0]
-
-
-def date(ensemble: Ensemble, t: int) -> None:
-    """Note that feedback on round t has come, which is learned next."""
-    first, latest = ensemble._rounds if ensemble._rounds[1] else (t - ensemble.plays.slates, t)
-    ensemble._rounds = first, max(latest, t)
-
-
-def age(ensemble: Ensemble) -> float:
-    """Slates learned since the start or a change, and where rewards are rare the rounds as well whose feedback is late
-    or missing; a number that is no count of rounds (a time) does not make them many."""
-    (first, latest), slates = ensemble._rounds, ensemble.plays.slates
-    unseen = min(max(0, latest - first + 1 - slates), (MOST_UNSEEN - 1) * slates)
-    return slates + (1 - ensemble.plays.scale.informative) * unseen
 
 
 def uniform_better(ensemble: Ensemble) -> float:
@@ -231,8 +196,6 @@ def refit_on_recent(ensemble: Ensemble, slates: int, seed: int, generation: int)
     """A new ensemble fitted on the latest slates alone; none of their arms counts as drawn uniformly."""
     fresh = Ensemble(ensemble.config, ensemble.blocks, ensemble.plays.slate_size, seed, generation)
     fresh.plays.zero = ensemble.plays.zero
-    latest = ensemble._rounds[1]
-    fresh._rounds = (latest - min(slates, ensemble.plays.slates) + 1, latest) if latest else (0, 0)
     for contexts, rewards, exposures in ensemble.plays.latest(slates):
         fresh.update(contexts, rewards, exposures=exposures)
     return fresh

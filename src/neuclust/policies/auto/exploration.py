@@ -11,55 +11,40 @@ from torch import Tensor
 from neuclust.configuration import NON_NEGATIVE, checked
 from neuclust.kernels.improvement import expected_improvement
 from neuclust.kernels.ranking import top
-from neuclust.policies.auto.ensemble import Ensemble, age, rivals, uniform_better
+from neuclust.policies.auto.ensemble import Ensemble, uniform_better
 from neuclust.policies.auto.features import Features
 from neuclust.policies.auto.learners.local_regression import LocalRegression
 from neuclust.policies.auto.marginal_gains import assemble_groups
 
-LEAST_LIFT = 0.1
 LEAST_GAP = 1e-3
-PROBED_FROM = 50  # slates: before that leaders change, and exploring slots are frequent
+PROBED_FROM = 50  # slates: before that leaders change
 DOUBTED_FROM = 200  # slates: before that optimistic slots reach most clusters, for less
 AHEAD = 4.0  # rounds to come that a test of a cluster is held to pay in, for each round that was played
 TELLING = 0.5  # of 4p̄(1 − p̄): where rewards are rarer, one of them refutes nobody
 
 
 @dataclass(frozen=True, slots=True)
-@checked(most=(0, 1), rival=(0, 1), budget=NON_NEGATIVE, power=NON_NEGATIVE, probes=NON_NEGATIVE)
+@checked(most=(0, 1), power=NON_NEGATIVE, probes=NON_NEGATIVE)
 class ExplorationConfig:
-    """A slot explores with probability ε = min(most, budget · 4p̄(1 − p̄) · (1 − r̄)^power / (t · lift)); a share `rival`
-    of these takes the best arm of a learner drawn at random, the others any arm, uniformly. 4p̄(1 − p̄) is what a reward
-    tells, r̄ the mean of recent rewards of arms chosen by score, 1 − r̄ what could still be gained, lift the log-odds of
-    r̄ less those of arms drawn uniformly (at least `LEAST_LIFT`), t the age (`ensemble.age`) and 1.
-    At least (1 − 4p̄(1 − p̄)) P^power of all slots take any arm, P the probability that arms drawn uniformly pay more
-    than chosen ones: the rarer rewards are, the longer it takes to see that what is chosen pays nothing.
+    """A slot takes any arm, uniformly, with probability ε = min(most, (1 − 4p̄(1 − p̄)) P^power), P the posterior
+    probability that arms drawn uniformly pay more than those chosen by score (`uniform_better`) and 4p̄(1 − p̄) what a
+    reward tells: the rarer rewards are, the longer it takes to see that what is chosen pays nothing.
     Where contexts have no clusters and 4p̄(1 − p̄) is at least `TELLING`, from slate `PROBED_FROM` on, one slot goes with
     probability min(most, probes · 4p̄(1 − p̄) · (1 − r̄) / t) to the arm of the linear learner's lowest mean if it lies
-    opposite to the best one (xᵀx' < 0): learners that are wrong there are not refuted by what they play themselves."""
+    opposite to the best one (xᵀx' < 0), r̄ the mean of recent rewards of arms chosen by score, t the number of slates:
+    learners that are wrong there are not refuted by what they play themselves."""
 
-    RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most", "epsc": "budget"}
+    RENAMED: ClassVar[Mapping[str, str]] = {"eps0": "most"}
+    RETIRED: ClassVar[frozenset[str]] = frozenset({"budget", "epsc", "rival"})
 
     most: float = 0.8
-    budget: float = 12.0
-    power: float = 4.0
-    rival: float = 0.5
+    power: float = 2.0
     probes: float = 15.0
 
     def chance(self, ensemble: Ensemble) -> float:
         """ε of the next slate."""
-        plays, gained = ensemble.plays, ensemble.plays.above_zero(ensemble.mean_reward)
-        gain = self.budget * plays.scale.informative * (1 - gained) ** self.power
-        return float(min(self.most, gain / ((age(ensemble) + 1) * max(ensemble.lift, LEAST_LIFT))))
-
-    def rivals(self, ensemble: Ensemble) -> float:
-        """The probability that a slot of the next slate takes the best arm of a learner drawn at random."""
-        return self.rival * self.chance(ensemble)
-
-    def uniform(self, ensemble: Ensemble) -> float:
-        """The probability that a slot of the next slate takes any arm; with `rivals` at most `most`."""
-        chance, rare = self.chance(ensemble), 1 - ensemble.plays.scale.informative
-        least: float = rare * uniform_better(ensemble) ** self.power
-        return max((1 - self.rival) * chance, min(self.most - self.rival * chance, least))
+        rare = 1 - ensemble.plays.scale.informative
+        return float(min(self.most, rare * uniform_better(ensemble) ** self.power))
 
     def probe_chance(self, ensemble: Ensemble) -> float:
         """The probability that a slot of the next slate tests the lowest mean."""
@@ -67,7 +52,7 @@ class ExplorationConfig:
         if plays.slates < PROBED_FROM or not uses_probes(ensemble):
             return 0.0
         gain = self.probes * plays.scale.informative * (1 - plays.above_zero(ensemble.mean_reward))
-        return float(min(self.most, gain / (age(ensemble) + 1)))
+        return float(min(self.most, gain / plays.slates))
 
 
 def uses_probes(ensemble: Ensemble) -> bool:
@@ -95,17 +80,6 @@ class ScoreCache:
     def arm_scores(self, name: str) -> Tensor:
         """Scores of one learner for every arm, (n,)."""
         return self.of(name)[0][self.group] + self.gains
-
-
-def rival_arms(cache: ScoreCache, rank: Tensor, slots: int, rng: np.random.Generator) -> list[int]:
-    """Distinct positions for `slots` slots: the best arms of learners drawn at random."""
-    found: list[int] = []
-    names = rivals(cache.ensemble)
-    for _ in range(slots):
-        scores = cache.arm_scores(names[int(rng.integers(len(names)))])
-        scores[found] = -torch.inf
-        found.append(int(top(scores, rank, 1)[0]))
-    return found
 
 
 def opposite_arm(cache: ScoreCache, rank: Tensor) -> list[int]:

@@ -38,7 +38,6 @@ from neuclust.policies.auto.exploration import (
     doubtful_cluster,
     opposite_arm,
     optimistic_slots,
-    rival_arms,
     uses_probes,
 )
 from neuclust.policies.auto.features import BlocksConfig, FeatureBlocks
@@ -190,7 +189,6 @@ class Auto:
         ids, slots = round.arm_ids[slate.positions[seen]], torch.nonzero(seen).flatten()
         exposures = self.slots.exposures(slots)
         explored = None if slate.explored is None else slate.explored[seen]
-        ensembles.date(ensemble, round.t)
         chances = ensemble.update(contexts, rewards, explored, exposures)
         self.slots.observe(slots, self.items.shifted(ids, chances), rewards)
         self.items.observe(ids, chances * exposures, rewards)
@@ -204,7 +202,7 @@ class Auto:
     @property
     def exploring(self) -> float:
         """ε, the probability that a slot of the next slate explores."""
-        return sum(exploring_shares(self))
+        return 0.0 if self.ensemble is None else self.config.exploring.chance(self.ensemble)
 
     explain, selecting_state = explanation, state_to_select
 
@@ -253,12 +251,6 @@ class Auto:
             self.ensemble = ensemble
 
 
-def exploring_shares(policy: Auto) -> tuple[float, float]:
-    """Probabilities that a slot of the next slate takes a learner's best arm, and any arm: 0 before any data."""
-    rule, ensemble = policy.config.exploring, policy.ensemble
-    return (0.0, 0.0) if ensemble is None else (rule.rivals(ensemble), rule.uniform(ensemble))
-
-
 def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
     """The slate by scores; of the round it reads everything but contexts."""
     k, certain = round.slate_size, ones(round.slate_size) if policy.config.tie == "id" else None
@@ -268,12 +260,9 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
         return Slate(top(torch.zeros(len(round.arm_ids)), rank, k), zeros, zeros, certain)
     scores, means = with_items(cache, policy, round.arm_ids)
     rng, exploring = stream(policy.seed, "auto exploring", round.key), policy.config.exploring
-    by_rivals, uniform = exploring_shares(policy)
-    rivals = rival_arms(cache, rank, int((rng.random(k) < by_rivals).sum()), rng)
     probe = exploring.probe_chance(cache.ensemble)
-    if probe > 0 and rng.random() < probe:
-        rivals = list(dict.fromkeys([*opposite_arm(cache, rank), *rivals]))[:k]
-    tried = torch.tensor(rivals, dtype=torch.int64)
+    probed = opposite_arm(cache, rank) if probe > 0 and rng.random() < probe else []
+    tried = torch.tensor(probed, dtype=torch.int64)
     steps, penalty = policy.gains.steps, policy.config.penalty
     compared = steps is None and not uses_probes(cache.ensemble) and len(cache.ensemble.learners) > 1
     wanted = policy.config.optimistic_slots if compared else 0
@@ -288,8 +277,8 @@ def slate_by(policy: Auto, round: Round, cache: ScoreCache | None) -> Slate:
     chosen = best_of_the_rest(cache, ranking, torch.cat([tried, optimistic]), steps)
     base = torch.cat([chosen, tried, optimistic])[policy.slots.order(k)]
     explored, propensities, design = torch.zeros(k, dtype=torch.bool), None if drawn else certain, None
-    share = Exploration(uniform, anywhere=1.0)
-    if uniform > 0:  # given the base slate, as propensities of `Exploring` are
+    share = Exploration(policy.exploring, anywhere=1.0)
+    if share.share > 0:  # given the base slate, as propensities of `Exploring` are
         design = Design("sequential", tuple(base.tolist()), share.share)
         base, propensities, explored = sample(base, base[:0], round, share, rng)
     bonuses = policy.rewards.width * (scores - means)[base].clamp(min=0)

@@ -75,9 +75,7 @@ AUTO = {
     },
     "ExplorationConfig": {
         "most": "Largest chance that a slot explores; 0: never.",
-        "budget": "Factor of that chance, which falls as 1/t.",
-        "power": "How fast exploration ends as rewards rise: the exponent of (1 − r̄).",
-        "rival": "Share of exploring slots that take the best arm of a learner drawn at random instead of any arm.",
+        "power": "How sure it has to be that arms drawn at random pay more: the exponent of that probability.",
         "probes": "Factor of the chance that one slot goes to the arm the leader thinks worst of; 0: never.",
     },
     "BlocksConfig": {
