@@ -30,6 +30,7 @@ DEVELOPMENT = (
     range(600, 625),
     range(700, 712),
     range(720, 744),
+    range(800, 812),
 )
 REPORTED = "2000:2020"
 
