@@ -42,6 +42,12 @@ BENCHMARKS = {
         "long_life",
         quick="--rounds 300 --block 100",
     ),
+    "unseen": Benchmark(
+        "regret on problems outside the suite: real tables, and truths that no learner is made of",
+        "unseen",
+        quick="play --out results/unseen.jsonl --policy auto --policy linucb --problem wine --rounds 60",
+        full="play --out docs/records/unseen.jsonl --policy auto --policy linucb --policy neural-linear --seeds 0:3",
+    ),
     "theory": Benchmark(
         "how good and how dear the quantities of the analysis are, up to the effective dimension of a million contexts",
         "theory",
