@@ -16,7 +16,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,8 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
+
+from benchmarks.contest import Match  # noqa: E402
 
 if TYPE_CHECKING:
     from neuclust.experiment.engines.engine import Progress
@@ -139,16 +141,6 @@ POOLS: dict[str, Callable[[np.random.Generator], Pool]] = {
     **{truth.__name__: drawn(truth) for truth in (net, net2, trees, crosses, radial, linear)},
     "bilinear": bilinear,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One run, as it is named in the file."""
-
-    problem: str
-    policy: str
-    seed: int
-    rounds: int
 
 
 def play(match: Match, on_progress: Callable[[Progress], None]) -> dict[str, Any]:  # noqa: ARG001
