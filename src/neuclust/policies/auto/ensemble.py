@@ -29,7 +29,7 @@ PSEUDO_COUNT = 1.0  # arms that such a start counts for, divided by the unit
 @checked(prior=(0, MOST_PRIOR), settling=NON_NEGATIVE, switching=NON_NEGATIVE)
 class EnsembleConfig:
     """`learners` by name. The first, and `local` where there are clusters, start with `prior` more nats of evidence,
-    `recent`, which equals `additive` until it forgets, with as many less, and is not among the rivals.
+    `recent`, which equals `additive` until it forgets, with as many less.
     The first `settling` slates do not count as evidence: there, predictions that start at 0 lose to those that start at
     ½. Fixed share (Herbster and Warmuth, 1998): after slate t a share `switching`/t of all weight returns to where it
     started, so that a learner that needs much data can recover from early losses."""

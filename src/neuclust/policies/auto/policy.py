@@ -1,5 +1,5 @@
-"""auto: an ensemble of learners from linear to neural, weighted by predictive evidence, with exploration by what there
-is to gain and restarts by a change-point test."""
+"""auto: an ensemble of learners from linear to neural, weighted by predictive evidence, with exploration and
+restarts by a change-point test."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -92,7 +92,7 @@ def state_to_select(policy: "Auto") -> dict[str, Tensor]:
 
 class Auto:
     """S_t = top K of the ensemble's combined scores, or the slate of the largest expected sum of marginal gains where
-    arms of one cluster have diminishing returns; some slots explore while rewards are low."""
+    arms of one cluster have diminishing returns; some slots explore."""
 
     name = "auto"
     save = save_policy
